@@ -1,0 +1,56 @@
+# A Python between 3.11 and 3.13; `make test PYTHON=python3.12` chooses another.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST_ARGS ?=
+
+.PHONY: demo test test-all lint format types imports dist check clean help
+
+help:            ## what there is to make
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Mnemolog needs Python 3.11, 3.12 or 3.13"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-run: pyproject.toml $(BIN)/python
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml $(BIN)/python
+	$(PIP) install -e '.[kafka,qdrant,test]'
+	@touch $@ $(VENV)/.installed-run
+
+demo: $(VENV)/.installed-run          ## a week of an agent's work: remembered, corrected, erased, rebuilt
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed-test         ## the suite, without what is marked slow
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.installed-test     ## the whole suite
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-test         ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-test       ## ruff: mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.installed-test        ## mypy --strict
+	$(BIN)/mypy -p mnemolog
+
+imports: $(VENV)/.installed-test      ## imports point one way
+	$(BIN)/lint-imports
+
+dist: $(VENV)/.installed-test         ## build wheel and sdist; install and run each in an empty environment
+	bash .ci/check_dist
+
+check: test lint types imports        ## what to run before a change is handed in
+
+clean:           ## remove what was built, not .venv
+	rm -rf build dist demo-data src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -print | xargs rm -rf

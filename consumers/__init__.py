@@ -1,0 +1,1 @@
+"""How events move between processes and from the outside in."""

@@ -1,0 +1,1 @@
+"""What memory is: values, events and rules. Pure: no I/O, no clock, no randomness."""

@@ -1,0 +1,71 @@
+"""Every error that Mnemolog raises on purpose. Each message says what to do."""
+
+from __future__ import annotations
+
+
+class MnemologError(Exception):
+    """Base of all errors of this package."""
+
+
+class InvalidInput(MnemologError, ValueError):
+    """A value that the caller can mend: wrong form, missing zone, too large, missing tenant."""
+
+
+class VersionConflict(MnemologError):
+    """The stream has moved on from the version that the writer expected. Read again, then retry."""
+
+    def __init__(self, stream: str, expected: int, actual: int) -> None:
+        super().__init__(f"stream {stream} is at version {actual}, not {expected}: read it again, then retry")
+        self.stream, self.expected, self.actual = stream, expected, actual
+
+
+class IdempotencyConflict(MnemologError):
+    """The idempotency key was used before with another body. Use a new key for new content."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"this key was used before with another body (event {event_id}): use a new key")
+        self.event_id = event_id
+
+
+class AccessDenied(MnemologError):
+    """The principal may not do this in this scope. The refusal is recorded."""
+
+
+class ErasedScope(MnemologError):
+    """The write belongs to something that was erased (or began before the erasure). It is refused and counted."""
+
+
+class NotFound(MnemologError, LookupError):
+    """No such event, record or session in the caller's scope."""
+
+
+class StoreInUse(MnemologError):
+    """Another process has this data directory open."""
+
+
+class StoreClosed(MnemologError):
+    """The memory was closed, or this is a fork of the process that opened it: open it anew."""
+
+
+class StoreUnavailable(MnemologError):
+    """The store could not do it just now: disk full, locked by another process, interrupted. Retry with the same key."""
+
+
+class KeysMissing(MnemologError):
+    """The log has events but their keys (or the root key) are not there. Keys are never created silently."""
+
+
+class CorruptStore(MnemologError):
+    """Stored bytes do not have the form or the hash that they were written with."""
+
+
+class UnknownEventType(MnemologError):
+    """A stored topic or schema version that this version of the registry does not know."""
+
+
+class ProjectionParked(MnemologError):
+    """A read needs events that are parked. `mnemolog projections parked` lists them."""
+
+
+class ProjectionStalled(MnemologError):
+    """A view did not reach the position that the read asked for in time. `mnemolog projections lag` shows it."""

@@ -1,0 +1,458 @@
+"""The event catalogue: one frozen dataclass each, a closed registry of topics, and the envelope.
+
+A field marked `clear()` is stored readable, so it may hold only ids, numbers, keyed hashes and closed words;
+every other field is sealed. Stored names never cause an import: `REGISTRY` is the only way from a topic to a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime
+from enum import Enum
+from typing import Any, ClassVar, Final
+
+from mnemolog.domain.errors import UnknownEventType
+from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.scope import ScopeIds, owner
+
+Json = dict[str, Any]
+
+
+class Forgotten(Enum):
+    """What a reader gets where content was destroyed; falsy, printable, comparable by identity."""
+
+    FORGOTTEN = "FORGOTTEN"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return "FORGOTTEN"
+
+
+FORGOTTEN: Final = Forgotten.FORGOTTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """A stored body that could not be read; `reason` names the error, never the text."""
+
+    reason: str
+
+
+def clear(default: Any = MISSING) -> Any:
+    """A field that is stored readable in the envelope."""
+    return field(default=default, metadata={"clear": True})
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where in a source event a statement is found: [start, end) in characters of its text."""
+
+    event_id: str
+    start: int | None = None
+    end: int | None = None
+
+
+class Event:
+    """Marker base of the catalogue: `topic` and `schema` of the stored form."""
+
+    __slots__ = ()
+    topic: ClassVar[str]
+    schema: ClassVar[int] = 1
+
+
+REGISTRY: Final[dict[str, type[Event]]] = {}
+UPCASTERS: Final[dict[tuple[str, int], Callable[[Json], Json]]] = {}
+"""(topic, stored schema) -> function from that schema's fields to the next one's."""
+
+
+def event(topic: str, schema: int = 1) -> Callable[[type[Event]], type[Event]]:
+    def register(cls: type[Event]) -> type[Event]:
+        if topic in REGISTRY:
+            raise ValueError(f"topic {topic} is registered twice")
+        cls.topic, cls.schema = topic, schema
+        REGISTRY[topic] = cls
+        return cls
+
+    return register
+
+
+# What happened --------------------------------------------------------------------------------------------------
+
+
+@event("SessionOpened")
+@dataclass(frozen=True, slots=True)
+class SessionOpened(Event):
+    """A session begins. timezone: IANA name, used for times that come without an offset."""
+
+    timezone: str | None = None
+    title: str | None = None
+
+
+@event("TurnRecorded", schema=2)
+@dataclass(frozen=True, slots=True)
+class TurnRecorded(Event):
+    """Somebody said something. Schema 1 called `content` `text` and had no author."""
+
+    role: str
+    content: str
+    author: str | None = None
+    blob: Json | None = clear(None)
+
+
+@event("UtteranceChunkRecorded")
+@dataclass(frozen=True, slots=True)
+class UtteranceChunkRecorded(Event):
+    """A piece of an utterance that is still being spoken or streamed."""
+
+    role: str
+    content: str
+    utterance: str
+    author: str | None = None
+    index: int = clear(0)
+    final: bool = clear(False)
+
+
+@event("ToolCalled")
+@dataclass(frozen=True, slots=True)
+class ToolCalled(Event):
+    """The agent asked a tool. arguments: the JSON text as the runtime gave it."""
+
+    name: str
+    arguments: str
+    call_id: str | None = None
+    blob: Json | None = clear(None)
+
+
+@event("ToolReturned")
+@dataclass(frozen=True, slots=True)
+class ToolReturned(Event):
+    """A tool answered, with `output` or with `error`. source: (what was read, its version)."""
+
+    output: str
+    name: str | None = None
+    call_id: str | None = None
+    error: bool = False
+    source: tuple[str, ...] = ()
+    blob: Json | None = clear(None)
+
+
+@event("FeedbackGiven")
+@dataclass(frozen=True, slots=True)
+class FeedbackGiven(Event):
+    """Somebody judged an event or a record. target: its id."""
+
+    target: str = clear()
+    rating: str = clear()
+    comment: str | None = None
+
+
+@event("SessionClosed")
+@dataclass(frozen=True, slots=True)
+class SessionClosed(Event):
+    reason: str | None = None
+
+
+# Memory, by people and agents. The stream is the record; `Envelope.stream` is the record id. ----------------------
+
+
+@event("MemoryStated")
+@dataclass(frozen=True, slots=True)
+class MemoryStated(Event):
+    """A statement to remember. Times are ISO 8601 with offset."""
+
+    content: str
+    kind: str = "fact"
+    slot: tuple[str, str] | None = None
+    evidence: tuple[Json, ...] = ()
+    valid_from: str | None = None
+    valid_to: str | None = None
+    expires_at: str | None = None
+    sensitivity: str = "normal"
+    consent: str | None = None
+    confidence: float = 1.0
+
+
+@event("MemoryCorrected")
+@dataclass(frozen=True, slots=True)
+class MemoryCorrected(Event):
+    """The record's content is replaced; what is None stays as it was."""
+
+    content: str
+    reason: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    expires_at: str | None = None
+    evidence: tuple[Json, ...] = ()
+
+
+@event("MemoryConfirmed")
+@dataclass(frozen=True, slots=True)
+class MemoryConfirmed(Event):
+    reason: str | None = None
+
+
+@event("MemoryDisputed")
+@dataclass(frozen=True, slots=True)
+class MemoryDisputed(Event):
+    reason: str | None = None
+
+
+@event("MemoryRetracted")
+@dataclass(frozen=True, slots=True)
+class MemoryRetracted(Event):
+    reason: str | None = None
+
+
+@event("ConflictResolved")
+@dataclass(frozen=True, slots=True)
+class ConflictResolved(Event):
+    """A person chose this record over `rejected` (record ids) for their slot."""
+
+    rejected: tuple[str, ...] = clear(())
+    reason: str | None = None
+
+
+@event("QuarantineReviewed")
+@dataclass(frozen=True, slots=True)
+class QuarantineReviewed(Event):
+    """A person approved, rejected or edited a held record. decision: approve, reject or edit."""
+
+    decision: str = clear()
+    content: str | None = None
+    reason: str | None = None
+
+
+# Governance and reading: ids only, but for the sealed reasons ------------------------------------------------------
+
+
+@event("ParkedEventReplayed")
+@dataclass(frozen=True, slots=True)
+class ParkedEventReplayed(Event):
+    projection: str = clear()
+    target: str = clear()
+    position: int = clear()
+
+
+@event("ParkedEventDismissed")
+@dataclass(frozen=True, slots=True)
+class ParkedEventDismissed(Event):
+    projection: str = clear()
+    target: str = clear()
+    position: int = clear()
+    reason: str | None = None
+
+
+@event("ErasureRequested")
+@dataclass(frozen=True, slots=True)
+class ErasureRequested(Event):
+    """what: event, record, session or subject; target: its id; events: how many are planned."""
+
+    erasure: str = clear()
+    what: str = clear()
+    target: str = clear()
+    events: int = clear(0)
+    keep_evidence: bool = clear(False)
+    reason: str | None = None
+
+
+@event("SubjectErased")
+@dataclass(frozen=True, slots=True)
+class SubjectErased(Event):
+    """The person's keys are gone. sessions: ids of the person's sessions, closed with them."""
+
+    erasure: str = clear()
+    subject: str = clear()
+    sessions: tuple[str, ...] = clear(())
+
+
+@event("ContentErased")
+@dataclass(frozen=True, slots=True)
+class ContentErased(Event):
+    """The keys of these events are gone. Long lists come as several events of one erasure; `last` ends it."""
+
+    erasure: str = clear()
+    events: tuple[str, ...] = clear(())
+    session: str | None = clear(None)
+    last: bool = clear(True)
+
+
+@event("ContextAssembled")
+@dataclass(frozen=True, slots=True)
+class ContextAssembled(Event):
+    """The receipt of one context: ids only. Each entry: id, version, layer, tokens; each left out: id, reason."""
+
+    query: str = clear()
+    budget: int = clear()
+    tokens: int = clear()
+    entries: tuple[Json, ...] = clear(())
+    left_out: tuple[Json, ...] = clear(())
+    position: int = clear(0)
+
+
+@event("AccessRefused")
+@dataclass(frozen=True, slots=True)
+class AccessRefused(Event):
+    """A principal asked for what it may not have. reason: a closed sentence of `principal.refusal`."""
+
+    action: str = clear()
+    reason: str = clear()
+
+
+def _turn_recorded_1_to_2(body: Json) -> Json:
+    return {
+        "author": None,
+        **{("content" if name == "text" else name): value for name, value in body.items()},
+    }
+
+
+UPCASTERS["TurnRecorded", 1] = _turn_recorded_1_to_2
+
+HAPPENED: Final = frozenset(
+    {"SessionOpened", "TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned", "SessionClosed"}
+)
+MEMORY: Final = frozenset(
+    {
+        "MemoryStated",
+        "MemoryCorrected",
+        "MemoryConfirmed",
+        "MemoryDisputed",
+        "MemoryRetracted",
+        "ConflictResolved",
+        "QuarantineReviewed",
+    }
+)
+ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
+"""Handled at once by every projection, also while their owner's events wait."""
+PARKING: Final = frozenset({"ParkedEventReplayed", "ParkedEventDismissed"})
+
+CLEAR_FIELDS: Final = {
+    topic: frozenset(f.name for f in fields(cls) if f.metadata.get("clear"))  # type: ignore[arg-type]
+    for topic, cls in REGISTRY.items()
+}
+SEALED_FIELDS: Final = {
+    topic: frozenset(f.name for f in fields(cls)) - CLEAR_FIELDS[topic]  # type: ignore[arg-type]
+    for topic, cls in REGISTRY.items()
+}
+
+
+def restore(topic: str, schema: int, body: Mapping[str, Any]) -> Event:
+    """The event of a stored body, lifted through the upcasters to the newest schema.
+
+    Raises UnknownEventType for a topic or a schema that the registry does not know.
+    """
+    cls = REGISTRY.get(topic)
+    if cls is None:
+        raise UnknownEventType(
+            f"topic {topic!r} is not in the registry: read it with the version that wrote it"
+        )
+    values = {name: tuple(value) if type(value) is list else value for name, value in body.items()}
+    for stored in range(schema, cls.schema):
+        lift = UPCASTERS.get((topic, stored))
+        if lift is None:
+            raise UnknownEventType(f"no upcaster for {topic} schema {stored}")
+        values = lift(values)
+    if schema > cls.schema:
+        raise UnknownEventType(
+            f"{topic} schema {schema} is newer than {cls.schema}: upgrade before reading it"
+        )
+    return cls(**values)
+
+
+# Envelope, draft, receipt -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One sealed part of a body: its leaf number, and the subjects whose keys close it."""
+
+    leaf: int
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The readable side of a stored event: random ids, keyed hashes, numbers and closed words only."""
+
+    id: str
+    topic: str
+    schema: int
+    stream: str
+    version: int
+    occurred_at: str
+    recorded_at: str
+    scope: ScopeIds
+    actor: str
+    role: Role
+    origin: Tier
+    digest: str
+    key: str | None
+    sources: tuple[str, ...]
+    parts: tuple[Part, ...]
+    clear: Json
+    causation: str | None = None
+    correlation: str | None = None
+
+    @property
+    def owner(self) -> str:
+        return owner(self.scope)
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset(subject for part in self.parts for subject in part.subjects)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event as read back: `event` is FORGOTTEN, Undecodable, or None when bodies were not asked for."""
+
+    position: int
+    envelope: Envelope
+    event: Event | Forgotten | Undecodable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A validated event on its way into the log.
+
+    subjects: whose keys seal it (at least one id for an event with sealed fields).
+    parts: optional split of the sealed fields, ((subjects, field names), ...); one part of all when empty.
+    expected_version: the stream's version that the writer saw; None appends at the end.
+    began_at: position that derived work started from; an erasure of its sources or subjects since then refuses it.
+    """
+
+    id: str
+    event: Event
+    scope: ScopeIds
+    stream: str
+    occurred_at: datetime
+    actor: str
+    role: Role
+    origin: Tier
+    digest: str
+    subjects: tuple[str, ...] = ()
+    parts: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    key: str | None = None
+    expected_version: int | None = None
+    sources: tuple[str, ...] = ()
+    causation: str | None = None
+    correlation: str | None = None
+    began_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an append returns. duplicate: the key was known, and this is the first receipt again."""
+
+    event_id: str
+    position: int
+    stream: str
+    version: int
+    duplicate: bool = False
+
+    @property
+    def record_id(self) -> str:
+        """For memory events: the record, which is the stream."""
+        return self.stream

@@ -1,0 +1,382 @@
+"""Which statement is effective in a record, and which record stands in a slot. Pure, total, order of effect only.
+
+Inside a record acts take effect in log order, unless what stands has more authority. Between records of one slot:
+what holds at the time asked → human correction → higher authority → more recent (valid time, then position).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from mnemolog.domain.normalise import slot_key
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import STATING, Act, Assertion, Evidence, Record, Status, Step, microseconds
+
+Rank = tuple[bool, Tier]
+"""(a human correction or decision, authority)."""
+
+_LOWEST: Final[Rank] = (False, Tier.IMPORT)
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far the fold over one record's live assertions has come."""
+
+    held: Assertion | None = None
+    rank: Rank = _LOWEST
+    ruling: int = 0
+    order: int = 0
+    withdrawn: Assertion | None = None
+    disputed: Assertion | None = None
+    verified: str | None = None
+    reason: str | None = None
+    outranked: set[str] = field(default_factory=set)
+
+
+def settle(rows: Iterable[Assertion], erased: Mapping[str, int], up: int = 0, down: int = 0) -> Record:
+    """The record that these assertions (all of one stream, at least one) make: a function of their set.
+
+    erased: event id → position of its erasure, for forgotten assertions and for cited events.
+    """
+    ordered = sorted(rows, key=lambda row: row.position)
+    course = _run(ordered)
+    first = min(ordered, key=lambda row: row.version)
+    version = max(row.version for row in ordered)
+    if course.held is None:
+        last = ordered[-1]
+        return Record(
+            first.record, first.scope, Status.FORGOTTEN, version, last.position, recorded_at=last.recorded_at
+        )
+    return _record(course, course.held, ordered, erased, (first.scope, version, up, down))
+
+
+def _run(ordered: Sequence[Assertion]) -> _Course:
+    course = _Course()
+    for row in ordered:
+        if not row.forgotten:
+            _apply(course, row)
+    return course
+
+
+def _apply(course: _Course, row: Assertion) -> None:
+    if row.act is Act.STATED:
+        _state(course, row)
+    elif row.act in STATING:
+        _correct(course, row)
+    elif row.act in (Act.RETRACTED, Act.REJECTED):
+        _retract(course, row)
+    elif row.act is Act.DISPUTED:
+        course.disputed = row
+    else:
+        _confirm(course, row)
+
+
+def _state(course: _Course, row: Assertion) -> None:
+    """A later statement takes effect at equal authority, unless it arrived late; a person may answer a correction."""
+    answers = course.rank[0] and row.human and row.trust >= course.rank[1]
+    rank = (answers, row.trust)
+    order = _order(row)
+    if course.held is not None or course.withdrawn is not None:
+        late = course.withdrawn is None and rank == course.rank and order < course.order
+        if rank < course.rank:
+            course.outranked.add(row.event_id)
+        if rank < course.rank or late:
+            course.held = course.held or row
+            return
+    _hold(course, row, rank, order)
+
+
+def _correct(course: _Course, row: Assertion) -> None:
+    rank = (row.human, row.trust)
+    merged = row if course.held is None else _merged(row, course.held)
+    if rank < course.rank:
+        course.outranked.add(row.event_id)
+        course.held = course.held or merged
+        return
+    _hold(course, merged, rank, _order(merged))
+    course.reason = row.reason
+    _settle_dispute(course, row)
+
+
+def _retract(course: _Course, row: Assertion) -> None:
+    rank = (row.human, row.trust)
+    if rank < course.rank:
+        course.outranked.add(row.event_id)
+        return
+    course.withdrawn, course.rank, course.reason = row, rank, row.reason
+    if rank[0]:
+        course.ruling = row.position
+
+
+def _confirm(course: _Course, row: Assertion) -> None:
+    """Confirmed, approved or chosen. A person's approval or choice also stands as a decision of their rank."""
+    course.verified = row.occurred_at
+    _settle_dispute(course, row)
+    rank = (row.human, row.trust)
+    if row.act is Act.CONFIRMED or not row.human or rank < course.rank:
+        return
+    course.withdrawn, course.rank, course.ruling = None, rank, row.position
+    course.order = max(course.order, row.occurred_us)
+    course.reason = row.reason
+
+
+def _hold(course: _Course, row: Assertion, rank: Rank, order: int) -> None:
+    course.held, course.rank, course.order = row, rank, order
+    course.withdrawn = course.reason = None
+    if rank[0]:
+        course.ruling = row.position
+
+
+def _settle_dispute(course: _Course, row: Assertion) -> None:
+    doubt = course.disputed
+    if doubt is not None and (row.human, row.trust) >= (doubt.human, doubt.trust):
+        course.disputed = None
+
+
+def _order(row: Assertion) -> int:
+    return row.occurred_us if row.valid_from is None else microseconds(row.valid_from)
+
+
+def _merged(row: Assertion, held: Assertion) -> Assertion:
+    """The correction with what it leaves open filled in from what it corrects.
+
+    An inherited end that lies before the correction's own beginning is dropped.
+    """
+    ends = row.valid_to or held.valid_to
+    if row.valid_from and ends and not row.valid_to and microseconds(ends) <= microseconds(row.valid_from):
+        ends = None
+    return replace(
+        row,
+        kind=held.kind,
+        entity=held.entity,
+        attribute=held.attribute,
+        valid_from=row.valid_from or held.valid_from,
+        valid_to=ends,
+        expires_at=row.expires_at or held.expires_at,
+        sensitivity=held.sensitivity,
+        consent=held.consent,
+        confidence=1.0 if row.human else held.confidence,
+    )
+
+
+# From the course to the record --------------------------------------------------------------------------------------
+
+
+def _record(
+    course: _Course,
+    held: Assertion,
+    ordered: Sequence[Assertion],
+    erased: Mapping[str, int],
+    frame: tuple[int, int, int, int],
+) -> Record:
+    evidence, lost = _evidence(held, ordered, erased)
+    left = len({e.event_id for e in evidence})
+    gone = course.withdrawn
+    scope, version, up, down = frame
+    return Record(
+        id=held.record,
+        scope=scope,
+        status=Status.RETRACTED if gone else Status.DISPUTED if course.disputed else Status.ACTIVE,
+        version=version,
+        position=held.position,
+        content=held.content,
+        kind=held.kind or "fact",
+        entity=held.entity,
+        attribute=held.attribute,
+        group=f"t{held.form}" if held.slot is None else f"s{slot_key(*held.slot)}",
+        form=held.form,
+        trust=held.trust,
+        authority=course.rank[1],
+        ruled=course.rank[0],
+        ruling=course.ruling,
+        human=held.human,
+        order_us=course.order,
+        valid_from=held.valid_from,
+        valid_to=held.valid_to,
+        expires_at=held.expires_at,
+        from_us=_at(held.valid_from),
+        to_us=_at(held.valid_to),
+        expires_us=_at(held.expires_at),
+        confidence=(1.0 if held.confidence is None else held.confidence) * left / (left + lost),
+        sensitivity=held.sensitivity or "normal",
+        consent=held.consent,
+        reason=course.reason or (course.disputed.reason if course.disputed else None),
+        actor=held.actor,
+        session=held.session,
+        occurred_at=held.occurred_at,
+        recorded_at=held.recorded_at,
+        last_verified=course.verified,
+        believed_to=gone.position if gone else None,
+        lost=lost,
+        up=up,
+        down=down,
+        subjects=_subjects(ordered),
+        evidence=evidence,
+    )
+
+
+def _at(moment: str | None) -> int | None:
+    return None if moment is None else microseconds(moment)
+
+
+def _subjects(ordered: Sequence[Assertion]) -> tuple[str, ...]:
+    if len(ordered) == 1:
+        return ordered[0].subjects
+    return tuple(sorted({subject for row in ordered for subject in row.subjects}))
+
+
+def _evidence(
+    held: Assertion, ordered: Sequence[Assertion], erased: Mapping[str, int]
+) -> tuple[tuple[Evidence, ...], int]:
+    """What is left of what supports the effective statement, and how many pieces of it were erased.
+
+    A statement that was forgotten before anything that supports the record now was said is no loss of it.
+    """
+    supports = [row for row in ordered if row.form is not None and row.form == held.form]
+    found: dict[Evidence, None] = {}
+    lost: set[str] = set()
+    for row in supports:
+        found[Evidence(row.event_id, tier=row.tier)] = None
+        for cited in row.evidence:
+            if cited.event_id in erased:
+                lost.add(cited.event_id)
+            else:
+                found[cited] = None
+    if len(ordered) > len(supports) and any(row.act is Act.STATED for row in supports):
+        since = supports[0].position
+        lost.update(
+            row.event_id
+            for row in ordered
+            if row.forgotten and row.act is Act.STATED and erased.get(row.event_id, since + 1) > since
+        )
+    return tuple(found), len(lost)
+
+
+def chronicle(rows: Iterable[Assertion]) -> list[Step]:
+    """Every event of one record with its effect, in the order of the stream; forgotten ones without content."""
+    ordered = sorted(rows, key=lambda row: row.position)
+    course = _run(ordered)
+    return [_step(row, course) for row in sorted(ordered, key=lambda row: row.version)]
+
+
+def _step(row: Assertion, course: _Course) -> Step:
+    return Step(
+        row.record,
+        row.event_id,
+        row.position,
+        row.version,
+        row.act,
+        row.actor,
+        row.recorded_at,
+        _effect(row, course),
+        row.occurred_at,
+        row.content,
+        row.reason,
+        row.valid_from,
+        row.valid_to,
+        row.tier,
+    )
+
+
+def _effect(row: Assertion, course: _Course) -> str:
+    if row.forgotten:
+        return "forgotten"
+    if row.event_id in course.outranked:
+        return "outranked"
+    held = course.held
+    if row.act not in STATING or held is None:
+        return "noted"
+    if row.event_id == held.event_id:
+        return "retracted" if course.withdrawn else "effective"
+    return "evidence" if row.form == held.form else "replaced"
+
+
+# Between records ----------------------------------------------------------------------------------------------------
+
+
+def standing(peers: Sequence[Record], now_us: int) -> list[Record]:
+    """Judge all records of one scope and group at a time (UTC microseconds): status, successor, predecessor.
+
+    Of those that hold at the time, one at most is current (or disputed); its duplicates, and what it superseded or
+    outranks, say so. What has outlived its time to live still stands before what it superseded: nothing stale returns.
+    """
+    alive = [record for record in peers if record.status in (Status.ACTIVE, Status.DISPUTED)]
+    ranked = _ranked([record for record in alive if _holds(record, now_us)])
+    return [
+        *_chain(ranked, now_us),
+        *(_outside(record, now_us) for record in alive if not _holds(record, now_us)),
+        *(record for record in peers if record.status in (Status.RETRACTED, Status.FORGOTTEN)),
+    ]
+
+
+def _holds(record: Record, now_us: int) -> bool:
+    """Half-open: [valid_from, valid_to). Equal bounds hold nowhere."""
+    return (record.from_us is None or record.from_us <= now_us) and (
+        record.to_us is None or now_us < record.to_us
+    )
+
+
+def _outside(record: Record, now_us: int) -> Record:
+    ahead = record.from_us is not None and now_us < record.from_us
+    return replace(record, status=Status.NOT_YET_VALID if ahead else Status.EXPIRED)
+
+
+def _ranked(records: Sequence[Record]) -> list[tuple[Record, Rank]]:
+    """Best first; total, because positions differ."""
+    rulings = [record for record in records if record.ruled]
+    ranks = {
+        record.id: (record.ruled or any(_answers(record, ruling) for ruling in rulings), record.authority)
+        for record in records
+    }
+    best_first = sorted(records, key=lambda r: (*ranks[r.id], r.order_us, r.position), reverse=True)
+    return [(record, ranks[record.id]) for record in best_first]
+
+
+def _answers(record: Record, ruling: Record) -> bool:
+    """A person's statement competes with a human correction that came before it, or that is about an earlier time."""
+    if not record.human or record.authority < ruling.authority:
+        return False
+    return record.position > ruling.ruling or (
+        ruling.from_us is not None and record.order_us > ruling.order_us
+    )
+
+
+def _chain(ranked: Sequence[tuple[Record, Rank]], now_us: int) -> Iterator[Record]:
+    if not ranked:
+        return
+    winner, rank = ranked[0]
+    twins = [record for record, _ in ranked[1:] if record.form == winner.form]
+    others = [pair for pair in ranked[1:] if pair[0].form != winner.form]
+    yield replace(
+        winner,
+        status=_winning(winner, now_us),
+        supersedes=others[0][0].id if others else None,
+        evidence=_together(winner, twins),
+    )
+    for twin in twins:
+        yield replace(twin, status=Status.DUPLICATE, superseded_by=winner.id)
+    above = winner
+    for place, (record, lower) in enumerate(others, 1):
+        outranked = lower < rank and record.position > winner.position
+        yield replace(
+            record,
+            status=Status.OUTRANKED if outranked else Status.SUPERSEDED,
+            superseded_by=above.id,
+            supersedes=others[place][0].id if place < len(others) else None,
+            believed_to=max(record.position, above.position),
+        )
+        above = record
+
+
+def _winning(record: Record, now_us: int) -> Status:
+    if record.expires_us is not None and record.expires_us <= now_us:
+        return Status.EXPIRED
+    return Status.DISPUTED if record.status is Status.DISPUTED else Status.CURRENT
+
+
+def _together(winner: Record, twins: Sequence[Record]) -> tuple[Evidence, ...]:
+    if not twins:
+        return winner.evidence
+    return tuple(dict.fromkeys(e for record in (winner, *twins) for e in record.evidence))

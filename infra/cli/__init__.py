@@ -1,0 +1,5 @@
+"""The command line. It starts fast: what a command needs is imported when it runs."""
+
+from mnemolog.infra.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,60 @@
+"""`mnemolog`: the commands in the order in which a newcomer meets them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Final
+
+import typer
+
+from mnemolog.infra.cli import erasing, importing, logs, operating, reading, stating, store
+from mnemolog.infra.cli.command import group, show_help
+from mnemolog.infra.cli.exits import Root
+
+HELP: Final = """Memory for AI agents that you can replay, correct, and prove erased.
+
+First steps:
+
+    mnemolog init ./data
+    mnemolog import examples/sample_week.jsonl --data ./data
+    mnemolog recall "which format for reports?" --tenant hanul --any all
+"""
+
+app = typer.Typer(
+    name="mnemolog",
+    cls=Root,
+    help=HELP,
+    invoke_without_command=True,
+    callback=show_help,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+STEPS: Final = "First steps"
+MEMORY: Final = "Memory"
+OPERATING: Final = "Operating"
+
+store.register(app, STEPS, OPERATING)
+importing.register(app, STEPS)
+reading.register(app, MEMORY)
+stating.register(app, MEMORY)
+erasing.register(app, MEMORY)
+reading.register_records(group("records", "List, show and explain what is remembered.", app, panel=MEMORY))
+logs.register(group("log", "Read and check the log of everything that happened.", app, panel=OPERATING))
+operating.register_projections(
+    group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
+)
+operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
+
+
+def main() -> None:
+    """The entry point of the `mnemolog` script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(ValueError, OSError):
+                stream.reconfigure(errors="backslashreplace")
+    app(prog_name="mnemolog")

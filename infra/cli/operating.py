@@ -1,0 +1,179 @@
+"""`projections` and `keys`: what an operator does to a running memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.infra.cli.command import Call, command
+from mnemolog.infra.cli.exits import Exit
+from mnemolog.infra.cli.output import plain
+from mnemolog.infra.cli.store import views
+
+Name = Annotated[str, typer.Argument(metavar="VIEW", help="As `projections list` names it.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="VIEW...", help="Which views; all if left out.")]
+Position = Annotated[int, typer.Argument(metavar="POSITION", min=1, help="As `projections parked` shows it.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept, sealed, in the log.")]
+OneName = Annotated[str | None, typer.Argument(metavar="VIEW", help="Which view; all if left out.")]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Events in one transaction.")]
+NewKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--new-key-file", exists=True, dir_okay=False, help="32 bytes in base64; made afresh if left out."
+    ),
+]
+
+
+def register_projections(app: typer.Typer) -> None:
+    for name, function in {"list": list_views, "lag": lag, "rebuild": rebuild, "parked": parked}.items():
+        command(app, name)(function)
+    command(app)(replay)
+    command(app)(dismiss)
+
+
+def register_keys(app: typer.Typer) -> None:
+    command(app, "status")(keys_status)
+    command(app, "rotate")(rotate)
+
+
+def list_views(call: Call) -> None:
+    """List the views with their versions and positions.
+
+    Example: mnemolog projections list
+    """
+    with call.memory() as memory:
+        found = memory.projections()
+    if call.out.as_json:
+        call.out.lines(found)
+    else:
+        call.out.table(*views(found))
+
+
+def lag(call: Call) -> int:
+    """Show how many events each view is behind; exit code 9 while events are parked or a view has failed.
+
+    Example: mnemolog projections lag --json
+    """
+    with call.memory() as memory:
+        found = memory.projections()
+    if call.out.as_json:
+        names = ("name", "position", "head", "lag", "parked", "waiting", "state")
+        call.out.lines([{name: getattr(view, name) for name in names} for view in found])
+    else:
+        rows = [[view.name, view.lag, view.parked, view.waiting, view.state] for view in found]
+        call.out.table(["view!", "behind>", "parked>", "waiting>", "state!"], rows)
+    stuck = any(view.parked or view.waiting or view.state == "failing" for view in found)
+    return Exit.INCOMPLETE if stuck else Exit.OK
+
+
+def rebuild(call: Call, names: Names = None, batch_size: BatchSize = None) -> int:
+    """Fold views anew from the start of the log, beside the live ones, then switch to them.
+
+    Example: mnemolog projections rebuild curated
+    """
+    with call.memory() as memory:
+        known = [view.name for view in memory.projections()]
+        wanted = names or known
+        if unknown := set(wanted) - set(known):
+            raise NotFound(f"no view {', '.join(sorted(unknown))}: there are {', '.join(known)}")
+        for name in wanted:
+            with call.out.progress(f"Rebuilding {name}") as progress:
+                memory.rebuild(name, batch_size=batch_size, progress=progress)
+            call.out.say(f"rebuilt: {name}")
+        found = [view for view in memory.projections() if view.name in wanted]
+    if call.out.as_json:
+        call.out.document(found)
+    else:
+        call.out.table(*views(found))
+    return Exit.INCOMPLETE if any(view.parked for view in found) else Exit.OK
+
+
+def parked(call: Call, name: OneName = None) -> int:
+    """List events that a view could not fold, and why; exit code 9 while there are any.
+
+    Later events of the same owner wait behind a parked one. `projections replay` tries it again, `projections
+    dismiss` gives it up; both are recorded.
+
+    Example: mnemolog projections parked curated
+    """
+    with call.memory() as memory:
+        found = memory.parked(name)
+    if call.out.as_json:
+        call.out.lines(found)
+    elif found:
+        rows = [[item.projection, item.position, item.state, (item.reason, item.event_id)] for item in found]
+        call.out.table(["view!", "position>", "state!", "why"], rows)
+    else:
+        call.out.say("Nothing is parked.")
+    return Exit.INCOMPLETE if found else Exit.OK
+
+
+def replay(call: Call, name: Name, position: Position) -> None:
+    """Try a parked event again.
+
+    Example: mnemolog projections replay curated 17
+    """
+    with call.memory() as memory:
+        receipt = memory.replay_parked(name, position)
+    _answer(call, receipt, f"event {position} of {name} is tried again")
+
+
+def dismiss(call: Call, name: Name, position: Position, reason: Reason = None) -> None:
+    """Give a parked event up: the view leaves it out, in every rebuild too.
+
+    Example: mnemolog projections dismiss curated 17 --reason "broken export"
+    """
+    with call.memory() as memory:
+        receipt = memory.dismiss_parked(name, position, reason=reason)
+    _answer(call, receipt, f"event {position} is left out of {name}")
+
+
+def keys_status(call: Call) -> None:
+    """Say where the root key is, what the key store holds, and what to mind.
+
+    Example: mnemolog keys status
+    """
+    with call.memory() as memory:
+        found = memory.status()
+    if call.out.as_json:
+        call.out.document({"keys": found.keys, "warnings": found.warnings})
+        return
+    call.out.pairs({name.replace("_", " "): plain(value) for name, value in found.keys.items()})
+    for warning in found.warnings:
+        call.out.warn(warning)
+
+
+def rotate(call: Call, new_key_file: NewKey = None) -> None:
+    """Put every key under a new root key and forget the old one, which closes every stale copy.
+
+    With the root key in the environment, give the new one by file and set the variable before the next start.
+
+    Example: mnemolog keys rotate
+    """
+    new = _key(new_key_file) if new_key_file else None
+    with call.memory() as memory:
+        memory.rotate_root_key(new)
+        found = memory.status()
+    if call.out.as_json:
+        call.out.document({"rotated": True, "keys": found.keys})
+    else:
+        call.out.text("rotated: every key is under the new root key; copies made before cannot be opened")
+
+
+def _key(path: Path) -> bytes:
+    from mnemolog.infra.vault.rootkey import decode_root_key
+
+    try:
+        return decode_root_key(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
+
+
+def _answer(call: Call, receipt: Any, done: str) -> None:
+    if call.out.as_json:
+        call.out.document({"event_id": receipt.event_id, "position": receipt.position})
+    else:
+        call.out.text(done)

@@ -1,0 +1,277 @@
+"""`recall`, `context`, `records`: what an agent or a person reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mnemolog.domain.events import Forgotten
+from mnemolog.domain.scope import LEVELS, Scope
+from mnemolog.infra.cli.command import Call, command, moment
+from mnemolog.infra.cli.output import one_line, when
+
+if TYPE_CHECKING:
+    from mnemolog.domain.records import Step
+    from mnemolog.results import Context, Hit, MemoryRecord
+
+TEXT_SHOWN = 400
+"""Characters of a text in a table; `records show` and `log show` have all of it."""
+
+Query = Annotated[
+    str, typer.Argument(metavar="QUERY", help="What is asked, in the words of the one who asks.")
+]
+AnyOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--any", metavar="LEVEL", help="Read every value of a level (all: of each not given). Repeatable."
+    ),
+]
+Exact = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exact", metavar="LEVEL", help="Leave out what lacks this level (all: any level). Repeatable."
+    ),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind", metavar="KIND", help="turn, tool_call, tool_result, or a kind of record. Repeatable."
+    ),
+]
+Now = Annotated[str | None, typer.Option("--now", metavar="TIME", help="Judge validity at this time.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Happened at this time or later.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Happened before this time.")]
+History = Annotated[bool, typer.Option("--history", help="Superseded and retracted ones too.")]
+Count = Annotated[int, typer.Option("-k", min=1, max=1000, help="How many.")]
+Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the text may have.")]
+ShowReceipt = Annotated[
+    bool, typer.Option("--receipt", help="Show (on stderr) what went in and what did not.")
+]
+RecordId = Annotated[str, typer.Argument(metavar="ID", help="The id of a record; for show, of an event too.")]
+BelievedAt = Annotated[
+    int | None,
+    typer.Option("--believed-at", min=0, metavar="POSITION", help="As the log stood at that position."),
+]
+Statuses = Annotated[
+    list[str] | None, typer.Option("--status", metavar="STATUS", help="Such as superseded. Repeatable.")
+]
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(app, panel=panel)(recall)
+    command(app, panel=panel)(context)
+
+
+def register_records(app: typer.Typer) -> None:
+    command(app, "list")(list_records)
+    command(app, "show")(show_record)
+    command(app, "history")(record_history)
+
+
+def recall(
+    call: Call,
+    query: Query,
+    k: Count = 10,
+    since: Since = None,
+    until: Until = None,
+    now: Now = None,
+    kind: Kinds = None,
+    history: History = False,
+    any_of: AnyOf = None,
+    exact: Exact = None,
+) -> None:
+    """Find what answers a question: records and events of this scope, best first.
+
+    Example: mnemolog recall "which format for reports?" --tenant acme --user u-17 --project billing
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        hits = memory.recall(
+            scope,
+            query,
+            k=k,
+            since=moment(since),
+            until=moment(until),
+            now=moment(now),
+            kinds=kind or None,
+            exact=_exact(exact),
+            history=history,
+        )
+    if call.out.as_json:
+        call.out.document(hits)
+    elif hits:
+        call.out.table(["score>", "when!", "what", "text"], [_hit(hit) for hit in hits])
+    else:
+        call.out.say(f"Nothing found. {_widen(scope, 'other words')}")
+
+
+def context(
+    call: Call,
+    query: Query,
+    budget: Budget = 2000,
+    now: Now = None,
+    any_of: AnyOf = None,
+    receipt: ShowReceipt = False,
+) -> None:
+    """Assemble what an agent should read before it answers, within a budget of tokens.
+
+    The text goes to stdout. Its receipt, ids only, is in the log.
+
+    Example: mnemolog context "draft the report" --budget 2000 --tenant acme --user u-17 > memory.txt
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        found = memory.context(scope, query, budget=budget, now=moment(now))
+    if call.out.as_json:
+        call.out.document({"text": found.text, "messages": found.messages, "receipt": found.receipt})
+        return
+    if found.text:
+        call.out.text(found.text)
+    _account(call, scope, found, receipt)
+
+
+def list_records(
+    call: Call,
+    kind: Kinds = None,
+    status: Statuses = None,
+    now: Now = None,
+    believed_at: BelievedAt = None,
+    history: History = False,
+    any_of: AnyOf = None,
+    exact: Exact = None,
+) -> None:
+    """List the records of a scope.
+
+    Example: mnemolog records list --tenant acme --any all
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        records = memory.records(
+            scope,
+            kinds=kind or None,
+            status=status or None,
+            now=moment(now),
+            believed_at=believed_at,
+            exact=_exact(exact),
+            history=history,
+        )
+    if call.out.as_json:
+        call.out.lines(records)
+    elif records:
+        rows = [_record(record) for record in records]
+        call.out.table(["kind", "status", "slot", "since!", "text"], rows)
+    else:
+        call.out.say(f"No records here. {_widen(scope, 'mnemolog remember TEXT')}")
+
+
+def show_record(call: Call, id: RecordId, now: Now = None, any_of: AnyOf = None) -> None:
+    """Show one record, or one event, with everything that is known about it.
+
+    Example: mnemolog records show 019cd2a4... --tenant acme --any all
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        found = memory.get(scope, id, now=moment(now))
+    if call.out.as_json:
+        call.out.document(found)
+    elif isinstance(found, Forgotten):
+        call.out.text("FORGOTTEN: its content was erased")
+    else:
+        call.out.pairs(_details(found))
+
+
+def record_history(call: Call, id: RecordId, any_of: AnyOf = None) -> None:
+    """Show everything that happened to a record and to the others in its slot, oldest first.
+
+    Example: mnemolog records history 019cd2a4... --tenant acme --any all
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        steps = memory.history(scope, id)
+    if call.out.as_json:
+        call.out.lines(steps)
+    else:
+        call.out.table(
+            ["position>", "version>", "when!", "act", "effect", "text"], [_step(step) for step in steps]
+        )
+
+
+def _exact(levels: Sequence[str] | None) -> bool | list[str]:
+    return True if levels and "all" in levels else list(levels or ())
+
+
+def _widen(scope: Scope, otherwise: str) -> str:
+    """What to do about an empty answer: mostly a level of the scope is missing."""
+    missing = [level for level in ("user", "project") if getattr(scope, level) is None]
+    if not missing:
+        return f"Try {otherwise}."
+    options = " and ".join(f"--{level}" for level in missing)
+    return f"Name {options}, or read every value with --any all; or try {otherwise}."
+
+
+def _hit(hit: Hit) -> list[Any]:
+    what = hit.kind if hit.status == "current" else f"{hit.kind}, {hit.status}"
+    who = hit.author or hit.role or ""
+    place = (
+        f"record {hit.record_id}" if hit.record_id else f"event {hit.event_ids[0] if hit.event_ids else ''}"
+    )
+    return [f"{hit.score:.2f}", when(hit.occurred_at), (what, who), (one_line(hit.text, TEXT_SHOWN), place)]
+
+
+def _record(record: MemoryRecord) -> list[Any]:
+    return [
+        record.kind,
+        record.status,
+        " ".join(record.slot or ()),
+        when(record.occurred_at),
+        (one_line(str(record.content), TEXT_SHOWN), record.record_id),
+    ]
+
+
+def _step(step: Step) -> list[Any]:
+    text = one_line(step.content or "", TEXT_SHOWN) + (f" ({one_line(step.reason)})" if step.reason else "")
+    at = when(step.occurred_at or step.recorded_at)
+    return [step.position, step.version, at, step.act, step.effect, (text, step.record)]
+
+
+def _details(found: MemoryRecord | Hit) -> dict[str, Any]:
+    """Every field with its name; lists one per line, times for people."""
+    from dataclasses import fields
+
+    shown: dict[str, Any] = {}
+    for field in fields(found):
+        value = getattr(found, field.name)
+        shown[field.name.replace("_", " ")] = _shown(value)
+    return shown
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Scope):
+        return "  ".join(f"{level} {value}" for level, value in value.present() if level in LEVELS)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return "\n".join(str(_shown(item)) for item in value)
+    if hasattr(value, "items"):
+        return ", ".join(f"{name} {item:.3g}" for name, item in value.items())
+    if hasattr(value, "event_id"):
+        return value.event_id if value.start is None else f"{value.event_id} [{value.start}, {value.end})"
+    return value.name.lower() if hasattr(value, "name") else value
+
+
+def _account(call: Call, scope: Scope, found: Context, details: bool) -> None:
+    """What the context holds, on stderr."""
+    receipt = found.receipt
+    if not receipt.entries:
+        call.out.say(f"Nothing to read here. {_widen(scope, 'a larger --budget')}")
+        return
+    call.out.say(
+        f"{receipt.tokens} of {receipt.budget} tokens, {len(receipt.entries)} entries, "
+        f"{len(receipt.left_out)} left out; receipt {receipt.event_id}"
+    )
+    if details:
+        rows = [[item.get("layer"), item.get("tokens"), "in", item.get("id")] for item in receipt.entries]
+        rows += [["", "", item.reason, item.id] for item in receipt.left_out]
+        call.out.table(["layer", "tokens>", "what", "id!"], rows, message=True)

@@ -1,0 +1,181 @@
+"""`remember`, `correct`, `retract`, `confirm`, `dispute`: what people and agents say about memory."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from mnemolog.infra.cli.command import Call, command, content, moment
+
+Content = Annotated[str, typer.Argument(metavar="TEXT", help='The statement; "-" reads it from stdin.')]
+RecordId = Annotated[
+    str, typer.Argument(metavar="RECORD", help="Its id, as recall and records list show it.")
+]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with it.")]
+Key = Annotated[
+    str | None, typer.Option("--key", help="Makes a repeated call safe: the same key adds nothing.")
+]
+Expected = Annotated[
+    int | None, typer.Option("--expected-version", min=0, help="Refuse (exit 4) if it has changed since.")
+]
+Evidence = Annotated[
+    list[str] | None, typer.Option("--evidence", metavar="ID", help="Id of an event it rests on. Repeatable.")
+]
+Subjects = Annotated[
+    list[str] | None,
+    typer.Option("--about", metavar="ID", help="The person it is about, if not the user. Repeatable."),
+]
+Slot = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--slot", metavar="ENTITY ATTRIBUTE", help="Two words: where one value is current."),
+]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--kind", metavar="KIND", help="fact, preference, episode, procedure, constraint or reference."
+    ),
+]
+ValidFrom = Annotated[
+    str | None, typer.Option("--valid-from", metavar="TIME", help="When it begins to be true.")
+]
+ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="When it ceases to be true.")]
+Expires = Annotated[
+    str | None, typer.Option("--expires-at", metavar="TIME", help="When it is no longer used.")
+]
+Sensitivity = Annotated[str, typer.Option("--sensitivity", help="normal or personal.")]
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    for function in (remember, correct, retract, confirm, dispute):
+        command(app, panel=panel)(function)
+
+
+def remember(
+    call: Call,
+    text: Content,
+    slot: Slot = None,
+    kind: Kind = "fact",
+    evidence: Evidence = None,
+    about: Subjects = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    expires_at: Expires = None,
+    sensitivity: Sensitivity = "normal",
+    key: Key = None,
+    expected_version: Expected = None,
+) -> None:
+    """State something to be remembered.
+
+    Example: mnemolog remember "Reports go out as PDF" --slot report format --kind preference --tenant acme
+    """
+    scope = call.scope
+    with call.memory() as memory:
+        receipt = memory.remember(
+            scope,
+            content(text),
+            slot=slot,
+            kind=kind,
+            evidence=tuple(evidence or ()),
+            subjects=tuple(about or ()),
+            valid_from=moment(valid_from),
+            valid_to=moment(valid_to),
+            expires_at=moment(expires_at),
+            sensitivity=sensitivity,
+            key=key,
+            expected_version=expected_version,
+        )
+    _answer(call, receipt, "remembered")
+
+
+def correct(
+    call: Call,
+    record: RecordId,
+    text: Content,
+    reason: Reason = None,
+    evidence: Evidence = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    expires_at: Expires = None,
+    key: Key = None,
+    expected_version: Expected = None,
+) -> None:
+    """Replace what a record says; the old value stays in its history.
+
+    Example: mnemolog correct 019cd2a4... "Reports go out as PDF" --reason "the customer asked" --tenant acme
+    """
+    scope = call.scope
+    with call.memory() as memory:
+        receipt = memory.correct(
+            scope,
+            record,
+            content(text),
+            reason=reason,
+            evidence=tuple(evidence or ()),
+            valid_from=moment(valid_from),
+            valid_to=moment(valid_to),
+            expires_at=moment(expires_at),
+            key=key,
+            expected_version=expected_version,
+        )
+    _answer(call, receipt, "corrected")
+
+
+def retract(
+    call: Call, record: RecordId, reason: Reason = None, key: Key = None, expected_version: Expected = None
+) -> None:
+    """Take a record back; an older value of its slot is current again.
+
+    Example: mnemolog retract 019cd2a4... --reason "never agreed" --tenant acme
+    """
+    _act(call, "retract", "retracted", record, reason, key, expected_version)
+
+
+def confirm(
+    call: Call, record: RecordId, reason: Reason = None, key: Key = None, expected_version: Expected = None
+) -> None:
+    """Say that a record still holds.
+
+    Example: mnemolog confirm 019cd2a4... --tenant acme
+    """
+    _act(call, "confirm", "confirmed", record, reason, key, expected_version)
+
+
+def dispute(
+    call: Call, record: RecordId, reason: Reason = None, key: Key = None, expected_version: Expected = None
+) -> None:
+    """Say that a record is doubtful, without another value.
+
+    Example: mnemolog dispute 019cd2a4... --reason "the contract says otherwise" --tenant acme
+    """
+    _act(call, "dispute", "disputed", record, reason, key, expected_version)
+
+
+def _act(
+    call: Call,
+    method: str,
+    done: str,
+    record: str,
+    reason: str | None,
+    key: str | None,
+    expected_version: int | None,
+) -> None:
+    scope = call.scope
+    with call.memory() as memory:
+        receipt = getattr(memory, method)(
+            scope, record, reason=reason, key=key, expected_version=expected_version
+        )
+    _answer(call, receipt, done)
+
+
+def _answer(call: Call, receipt: Any, done: str) -> None:
+    if call.out.as_json:
+        call.out.document({"record_id": receipt.record_id, **_fields(receipt)})
+        return
+    known = " (this key was known: nothing added)" if receipt.duplicate else ""
+    call.out.text(f"{done}: {receipt.record_id} version {receipt.version}{known}")
+
+
+def _fields(receipt: Any) -> dict[str, Any]:
+    names = ("event_id", "position", "stream", "version", "duplicate")
+    return {name: getattr(receipt, name) for name in names}

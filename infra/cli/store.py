@@ -1,0 +1,114 @@
+"""`init`, `status`, `version`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mnemolog.infra.cli.command import Call, command
+from mnemolog.infra.cli.output import size
+
+if TYPE_CHECKING:
+    from mnemolog.results import Status
+
+Place = Annotated[Path | None, typer.Argument(metavar="PATH", help="The directory; --data if left out.")]
+
+
+def register(app: typer.Typer, first: str, operating: str) -> None:
+    command(app, scoped=False, panel=first)(init)
+    command(app, panel=operating)(status)
+    command(app, scoped=False, panel=operating)(version)
+
+
+def init(call: Call, path: Place = None) -> None:
+    """Make a data directory, and say where it and its root key are.
+
+    Safe to repeat.
+
+    Example: mnemolog init ./data
+    """
+    call = call.at(path)
+    before = call.data.exists() and any(call.data.iterdir())
+    with call.memory(create=True) as memory:
+        found = memory.status()
+    key = key_place(call.data)
+    if call.out.as_json:
+        call.out.document(
+            {"data": call.data.resolve(), "created": not before, "root_key": key, "warnings": found.warnings}
+        )
+        return
+    call.out.text(f"{'Already there' if before else 'Ready'}: {call.data.resolve()}")
+    call.out.pairs({"root key": key})
+    _warnings(call, found)
+    call.out.say(f"Next: mnemolog import FILE --data {call.data}")
+
+
+def status(call: Call) -> None:
+    """How much is there, how far the views are, and what an operator should know.
+
+    Example: mnemolog status --data ./data
+    """
+    with call.memory() as memory:
+        found = memory.status()
+    if call.out.as_json:
+        call.out.document(found)
+        return
+    call.out.pairs(
+        {
+            "data": found.path,
+            "events": found.head,
+            "root key": key_place(call.data),
+            "size": ", ".join(f"{name} {size(number)}" for name, number in found.sizes.items()),
+            "refused": _refused(found),
+        }
+    )
+    if found.counts:
+        call.out.table(["event", "count>"], sorted(found.counts.items()))
+    call.out.table(*views(found.projections))
+    _warnings(call, found)
+    if not found.head:
+        call.out.say(f"Nothing recorded yet. Next: mnemolog import FILE --data {call.data}")
+
+
+def version(call: Call) -> None:
+    """The installed version.
+
+    Example: mnemolog version
+    """
+    number = installed_version("mnemolog")
+    if call.out.as_json:
+        call.out.document({"version": number})
+    else:
+        call.out.text(f"mnemolog {number}")
+
+
+def views(projections: Any) -> tuple[list[str], list[list[Any]]]:
+    """The table of projections."""
+    columns = ["view!", "version!", "position>", "lag>", "parked>", "waiting>", "state!"]
+    rows = [
+        [view.name, view.version[:12], view.position, view.lag, view.parked, view.waiting, view.state]
+        for view in projections
+    ]
+    return columns, rows
+
+
+def key_place(data: Path) -> str:
+    """Where the root key is: a file, or a variable. Never the key."""
+    from mnemolog.infra.compose import root_key_provider
+    from mnemolog.infra.settings import Settings
+
+    place = getattr(root_key_provider(data, Settings.load()), "path", None)
+    return str(place.resolve()) if place else "the environment (MNEMOLOG_ROOT_KEY)"
+
+
+def _refused(found: Status) -> str:
+    parts = {"late for an erasure": found.refused_late, "without right": found.refused_access}
+    return ", ".join(f"{count} {why}" for why, count in parts.items() if count)
+
+
+def _warnings(call: Call, found: Status) -> None:
+    for warning in found.warnings:
+        call.out.warn(warning)

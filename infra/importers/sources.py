@@ -1,0 +1,200 @@
+"""Files as lines or as elements of one JSON array, compressed or not, without holding them in memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from mnemolog.domain.errors import InvalidInput
+
+HEAD_BYTES: Final = 64 * 1024
+CHUNK: Final = 256 * 1024
+MAX_LINE_BYTES: Final = 256 * 1024 * 1024
+_SEPARATORS: Final = re.compile(r"[\s,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """number from 1; end: the byte after it, in the uncompressed file; whole: a line feed ended it.
+
+    text: None when the line is too long or not UTF-8, and `problem` says which.
+    """
+
+    number: int
+    end: int
+    text: str | None
+    whole: bool
+    problem: str = ""
+
+
+class Source:
+    """A file to import. `digest` covers the bytes of the lines read so far, keyed with `salt`."""
+
+    def __init__(self, path: Path, salt: bytes = b"") -> None:
+        self.path = path
+        self.size = path.stat().st_size
+        self._salt = salt
+        self._read = hashlib.blake2b(key=salt, digest_size=16)
+        self._before: hashlib.blake2b | None = None
+        self._end = 0
+        self._raw: IO[bytes] | None = None
+
+    @property
+    def done(self) -> int:
+        """How many bytes of the file, as it lies on disk, have been read."""
+        return self.size if self._raw is None or self._raw.closed else min(self._raw.tell(), self.size)
+
+    def digest(self, size: int) -> str:
+        """The digest of the first `size` bytes: up to the end of the line read last, or up to its beginning."""
+        before = self._before if self._before is not None and size != self._end else self._read
+        return before.hexdigest()
+
+    def head(self) -> str:
+        """The beginning of the text, whatever is not UTF-8 replaced."""
+        with self._open() as stream:
+            return stream.read(HEAD_BYTES).decode("utf-8-sig", "replace")
+
+    def digest_of(self, size: int) -> str:
+        """The digest that the first `size` bytes of the uncompressed file have."""
+        found = hashlib.blake2b(key=self._salt, digest_size=16)
+        with self._open() as stream:
+            while size > 0 and (piece := stream.read(min(size, CHUNK))):
+                found.update(piece)
+                size -= len(piece)
+        return found.hexdigest()
+
+    def whole_digest(self) -> str:
+        """The digest of the file as it lies on disk."""
+        with self.path.open("rb") as raw:
+            found = hashlib.file_digest(raw, lambda: hashlib.blake2b(key=self._salt, digest_size=16))
+        return found.hexdigest()
+
+    def lines(self) -> Iterator[Line]:
+        """All lines from the first one. Raises InvalidInput when the compressed data is damaged."""
+        self._read, self._before = hashlib.blake2b(key=self._salt, digest_size=16), None
+        number = end = 0
+        with self._open() as stream:
+            while raw := stream.readline(MAX_LINE_BYTES):
+                number += 1
+                size = len(raw)
+                if too_long := size == MAX_LINE_BYTES and not raw.endswith(b"\n"):
+                    size, whole = self._drain(stream, raw)
+                else:
+                    whole = raw.endswith(b"\n")
+                end += size
+                yield self._line(number, end, raw, whole, too_long)
+
+    def elements(self, opening: re.Pattern[str]) -> Iterator[tuple[int, Any]]:
+        """(number from 1, value) of the elements of the array that `opening` ends the beginning of.
+
+        Raises InvalidInput where the document cannot be read on.
+        """
+        with self._open() as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="strict")
+            try:
+                yield from enumerate(_elements(text, opening), 1)
+            except UnicodeDecodeError:
+                raise InvalidInput("the document is not UTF-8 from here on") from None
+
+    def _line(self, number: int, end: int, raw: bytes, whole: bool, too_long: bool) -> Line:
+        self._end = end
+        if too_long:
+            return Line(number, end, None, whole, f"the line is longer than {MAX_LINE_BYTES} bytes")
+        self._before = None if whole else self._read.copy()
+        self._read.update(raw)
+        try:
+            return Line(number, end, raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(), whole)
+        except UnicodeDecodeError:
+            return Line(number, end, None, whole, "the line is not UTF-8")
+
+    def _drain(self, stream: IO[bytes], first: bytes) -> tuple[int, bool]:
+        """Read to the end of a line that is too long: its size, and whether a line feed ended it."""
+        size = len(first)
+        self._read.update(first)
+        while piece := stream.readline(CHUNK):
+            self._read.update(piece)
+            size += len(piece)
+            if piece.endswith(b"\n"):
+                return size, True
+        return size, False
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        with self.path.open("rb") as raw:
+            self._raw = raw
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            try:
+                yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if zipped else raw
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                raise InvalidInput("the compressed file is damaged or cut off from here on") from None
+
+
+def _elements(text: IO[str], opening: re.Pattern[str]) -> Iterator[Any]:
+    buffer = ""
+    while not (found := opening.search(buffer)):
+        if not (more := text.read(CHUNK)):
+            raise InvalidInput("the document does not hold the array that this format has")
+        buffer += more
+    buffer = buffer[found.end() :]
+    while True:
+        value, buffer = _next_element(text, buffer)
+        if value is _END:
+            return
+        yield value
+
+
+_END: Final = object()
+_DECODER: Final = json.JSONDecoder()
+
+
+def _next_element(text: IO[str], buffer: str) -> tuple[Any, str]:
+    """The next element and the text after it. Reads twice as much each time that the element is not whole."""
+    while True:
+        buffer = buffer[_SEPARATORS.match(buffer).end() :]  # type: ignore[union-attr]
+        if buffer.startswith("]"):
+            return _END, buffer
+        try:
+            value, end = _DECODER.raw_decode(buffer)
+            if end < len(buffer):
+                return value, buffer[end:]
+        except RecursionError:
+            raise InvalidInput("the document is nested too deeply to be read on") from None
+        except ValueError:
+            pass
+        if not (more := text.read(max(CHUNK, len(buffer)))):
+            raise InvalidInput("the document is not JSON, or cut off, from here on")
+        buffer += more
+
+
+def parse(text: str) -> Any:
+    """The JSON value of a line; lone surrogates are let in, `NaN` is not. Raises InvalidInput."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise InvalidInput("the line is nested too deeply") from None
+    except ValueError:
+        raise InvalidInput("the line is not JSON") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def derived_key(form: str, *parts: object) -> str:
+    """An idempotency key made from what an item is and says."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(raw))
+        digest.update(raw)
+    return f"{form}:{digest.hexdigest()[:40]}"

@@ -1,0 +1,57 @@
+"""What was erased, and when: work that began before an erasure may not commit after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from mnemolog.domain.errors import ErasedScope
+from mnemolog.domain.events import ERASURE, Draft, Envelope, Json, Recorded
+
+_LISTS: Final = ("events", "sessions")
+_SINGLES: Final = ("subject", "session")
+
+
+class LateWork(ErasedScope):
+    """Derived work began before an erasure of what it rests on."""
+
+
+class Fences:
+    """Position of the last erasure of each event, subject and session; filled from the log's erasure events."""
+
+    def __init__(self) -> None:
+        self._erased: dict[str, int] = {}
+        self.position = 0
+        """How far the erasures of the log have been taken in."""
+
+    def load(self, erasures: Iterable[Recorded]) -> None:
+        for recorded in erasures:
+            self.note(recorded.envelope, recorded.position)
+
+    def note(self, envelope: Envelope, position: int) -> None:
+        if envelope.topic in ERASURE:
+            self._erased.update(dict.fromkeys(_targets(envelope.clear), position))
+            self.position = max(self.position, position)
+
+    def check(self, draft: Draft, began_at: int) -> None:
+        """Raises LateWork when a source, subject or session of the draft was erased behind position `began_at`."""
+        erased = self._erased
+        if any(erased.get(target, 0) > began_at for target in _depends_on(draft)):
+            raise LateWork("this work began before something it rests on was erased: drop it")
+
+
+def _targets(fields: Json) -> Iterator[str]:
+    for name in _LISTS:
+        yield from fields.get(name) or ()
+    for name in _SINGLES:
+        if fields.get(name):
+            yield fields[name]
+
+
+def _depends_on(draft: Draft) -> Iterator[str]:
+    yield from draft.sources
+    yield from draft.subjects
+    for subjects, _ in draft.parts:
+        yield from subjects
+    if draft.scope.session:
+        yield draft.scope.session

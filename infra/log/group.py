@@ -1,0 +1,143 @@
+"""Group commit without a thread of its own: whoever comes first commits for all who wait.
+
+An appender puts its request on a list and takes the lock. Whoever holds the lock commits everything on the list in
+one transaction, so that many appenders share one fsync; the others find their request settled when they get in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import Final
+
+from mnemolog.domain.errors import StoreUnavailable
+from mnemolog.domain.events import Receipt
+from mnemolog.infra.log.codec import Prepared
+
+_INTERRUPTED: Final = "the commit was interrupted and may or may not have happened: retry with the same key"
+
+
+_PATIENCE: Final = 0.05
+"""After so many seconds without a bell an appender looks for itself."""
+
+
+class Group:
+    """Requests that are committed together. `outcome` is set once, with one store: all of them see it at once."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self) -> None:
+        self.outcome: Exception | bool = False
+
+
+class Request:
+    """One append: all of its drafts or none. `error` is its own; the group's outcome stands above it."""
+
+    __slots__ = ("_bell", "drafts", "error", "group", "receipts")
+
+    def __init__(self, drafts: Sequence[Prepared]) -> None:
+        self.drafts = drafts
+        self.receipts: list[Receipt] = []
+        self.error: Exception | None = None
+        self.group: Group | None = None
+        self._bell = Lock()
+        self._bell.acquire()
+
+    def wait(self) -> None:
+        """Until it is settled, or it is time to try to lead."""
+        self._bell.acquire(timeout=_PATIENCE)
+
+    def ring(self) -> None:
+        with suppress(RuntimeError):  # rung before
+            self._bell.release()
+
+    @property
+    def settled(self) -> bool:
+        return self.group is not None and self.group.outcome is not False
+
+    def result(self) -> list[Receipt]:
+        """The receipts, or the request's error, or the group's. Call when settled."""
+        if self.error is not None:
+            raise self.error
+        outcome = self.group.outcome if self.group is not None else False
+        if isinstance(outcome, Exception):
+            raise outcome
+        return self.receipts
+
+
+class GroupCommit:
+    """Hands all waiting requests to `commit` at once. `commit` sets receipts or error of each, or raises for all."""
+
+    def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
+        self._commit = commit
+        self._waiting: deque[Request] = deque()
+        self._lock = Lock()
+
+    def submit(self, request: Request) -> list[Receipt]:
+        """Commit the request, or wait until another appender has. Raises its error."""
+        self._waiting.append(request)
+        try:
+            # The lock alone makes a leader, so that none is lost with an interrupted thread; a bell only saves time.
+            if not self._lock.acquire(blocking=False):
+                request.wait()
+                if not request.settled:
+                    self._lock.acquire()
+                else:
+                    return request.result()
+            self._lead(request)
+        except BaseException:
+            with suppress(ValueError):
+                self._waiting.remove(request)
+            raise
+        return request.result()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Nobody commits inside."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._wake_next()
+
+    def _lead(self, own: Request) -> None:
+        """With the lock held; gives it back."""
+        requests: list[Request] = []
+        try:
+            if not own.settled:
+                self._run(own, requests)
+        finally:
+            self._lock.release()
+            for request in requests:
+                request.ring()
+            self._wake_next()
+
+    def _run(self, own: Request, requests: list[Request]) -> None:
+        group = Group()
+        try:
+            self._gather(own, group, requests)
+            self._commit(requests)
+            group.outcome = True
+        except Exception as error:
+            group.outcome = error
+        finally:
+            # Only an interrupt of this thread leaves the group open here; nobody may wait for it, or repeat it.
+            if group.outcome is False:
+                group.outcome = StoreUnavailable(_INTERRUPTED)
+
+    def _gather(self, own: Request, group: Group, requests: list[Request]) -> None:
+        """Everything that waits. A request that an interrupted leader dropped is picked up by its own thread."""
+        with suppress(IndexError):
+            while True:
+                requests.append(self._waiting.popleft())
+        if own not in requests:
+            requests.append(own)
+        for request in requests:
+            request.group = group
+
+    def _wake_next(self) -> None:
+        # Who came while the lock was held is seen here; who comes later finds the lock free.
+        with suppress(IndexError):
+            self._waiting[0].ring()

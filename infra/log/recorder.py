@@ -1,0 +1,248 @@
+"""The SQLite recorder of the log: eventsourcing's, with positions, keys and leaves of its own.
+
+All SQL of the log is here. Positions are AUTOINCREMENT: a number is never used twice, also after a deleted tail.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import orjson
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.sqlite import (
+    SQLiteApplicationRecorder,
+    SQLiteConnection,
+    SQLiteConnectionPool,
+    SQLiteCursor,
+    SQLiteDatastore,
+)
+
+from mnemolog.infra.log.codec import leaf_hash
+
+Durability = Literal["full", "os"]
+"""full: acknowledged survives a power cut. os: acknowledged survives a killed process, not a power cut."""
+
+_SYNCHRONOUS: Final = {"full": "FULL", "os": "NORMAL"}
+_CACHE_KIB: Final = 16_384
+_ERASURES: Final = "topic IN ('SubjectErased', 'ContentErased')"
+
+Row = tuple[int, bytes]
+"""Position and state."""
+
+
+class LogConnectionPool(SQLiteConnectionPool):
+    """Connections with the settings that the log's promises rest on."""
+
+    def __init__(self, *, durability: Durability, **settings: Any) -> None:
+        self._durability = durability
+        super().__init__(**settings)
+
+    def _create_connection(self) -> SQLiteConnection:
+        connection = super()._create_connection()
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA synchronous={_SYNCHRONOUS[self._durability]}")
+        cursor.execute("PRAGMA secure_delete=ON")
+        cursor.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        return connection
+
+
+class LogDatastore(SQLiteDatastore):
+    """A datastore whose write transactions take the write lock at once, so that they never fail half-way."""
+
+    def __init__(self, path: str | Path, *, durability: Durability = "full", lock_timeout: int = 5) -> None:
+        super().__init__(str(path), originator_id_type="text")
+        self.pool = LogConnectionPool(
+            durability=durability,
+            db_name=str(path),
+            lock_timeout=lock_timeout,
+            pool_size=16,
+            max_overflow=112,
+            pool_timeout=30.0,
+        )
+
+    @contextmanager
+    def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
+        if not commit:
+            with super().transaction(commit=False) as cursor:
+                yield cursor
+            return
+        with self.get_connection(commit=True) as connection, _Immediate(connection) as cursor:
+            yield cursor
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Cursor]:
+        """A cursor with plain tuples outside any transaction: each statement sees one snapshot."""
+        with self.get_connection(commit=False) as connection:
+            cursor = connection.cursor().sqlite_cursor
+            cursor.row_factory = None
+            try:
+                yield cursor
+            finally:
+                cursor.close()
+
+
+class _Immediate:
+    """`connection.transaction(commit=True)` with BEGIN IMMEDIATE and the library's own error mapping."""
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._transaction = connection.transaction(commit=True)
+
+    def __enter__(self) -> SQLiteCursor:
+        # The library begins deferred; nothing was read yet, so beginning anew cannot lose a snapshot.
+        cursor = self._transaction.__enter__()
+        cursor.execute("ROLLBACK")
+        cursor.execute("BEGIN IMMEDIATE")
+        return cursor
+
+    def __exit__(self, *exc: Any) -> None:
+        self._transaction.__exit__(*exc)
+
+
+class LogRecorder(SQLiteApplicationRecorder):
+    """Inserts and selects stored events; positions are its notification ids."""
+
+    def __init__(self, datastore: LogDatastore, events_table_name: str = "stored_events") -> None:
+        super().__init__(datastore, events_table_name)
+        self.log_datastore = datastore
+        self.insert_events_statement = (
+            f"INSERT INTO {events_table_name} (originator_id, originator_version, topic, key, leaf, state) "
+            "VALUES (?,?,?,?,?,?)"
+        )
+        self._select = f"SELECT position, state FROM {events_table_name} "
+
+    def construct_create_table_statements(self) -> list[str]:
+        table = self.events_table_name
+        return [
+            # Small columns first: a scan that filters by topic does not read the pages of large states.
+            f"CREATE TABLE IF NOT EXISTS {table} (position INTEGER PRIMARY KEY AUTOINCREMENT, "
+            "originator_id TEXT NOT NULL, originator_version INTEGER NOT NULL, topic TEXT NOT NULL, "
+            "key TEXT, leaf BLOB NOT NULL, state BLOB NOT NULL)",
+            f"CREATE UNIQUE INDEX IF NOT EXISTS {table}_version ON {table} (originator_id, originator_version)",
+            f"CREATE UNIQUE INDEX IF NOT EXISTS {table}_key ON {table} (key) WHERE key IS NOT NULL",
+            f"CREATE INDEX IF NOT EXISTS {table}_erasures ON {table} (position) WHERE {_ERASURES}",
+        ]
+
+    def _insert_events(
+        self,
+        c: SQLiteCursor,
+        stored_events: Sequence[StoredEvent],
+        *,
+        keys: Sequence[str | None] | None = None,
+        leaves: Sequence[bytes] | None = None,
+        **_: Any,
+    ) -> Sequence[int] | None:
+        """Insert inside the caller's transaction; the positions, which are consecutive."""
+        if not stored_events:
+            return []
+        if keys is None:
+            keys = [None] * len(stored_events)
+        if leaves is None:
+            leaves = [leaf_hash(stored.state) for stored in stored_events]
+        rows = [
+            (_text(s.originator_id), s.originator_version, s.topic, key, leaf, s.state)
+            for s, key, leaf in zip(stored_events, keys, leaves, strict=True)
+        ]
+        last = self._insert_rows(c, rows)
+        return range(last - len(rows) + 1, last + 1)
+
+    def _insert_rows(self, c: SQLiteCursor, rows: Sequence[tuple[Any, ...]]) -> int:
+        """The position of the last one. `executemany` is quicker, but says nothing of it."""
+        if len(rows) == 1:
+            c.execute(self.insert_events_statement, rows[0])
+            return int(c.lastrowid)
+        c.executemany(self.insert_events_statement, rows)
+        c.execute("SELECT last_insert_rowid()")
+        return int(c.fetchone()[0])
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        """Insert and commit; the new positions."""
+        positions = super().insert_events(stored_events, **kwargs)
+        return None if positions is None else list(positions)
+
+    # What the log reads; `c` is a plain cursor ------------------------------------------------------------------
+
+    def head(self, c: sqlite3.Cursor) -> int:
+        """The last position; 0 when there is none."""
+        found = c.execute(f"SELECT MAX(position) FROM {self.events_table_name}").fetchone()
+        return found[0] or 0
+
+    def allocated(self, c: sqlite3.Cursor) -> int:
+        """The last position that was ever used, also when its row is gone."""
+        found = c.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name=?", (self.events_table_name,)
+        ).fetchone()
+        return found[0] if found else 0
+
+    def version(self, c: sqlite3.Cursor, stream: str) -> int:
+        """The last version of a stream; 0 when it does not exist."""
+        found = c.execute(
+            f"SELECT MAX(originator_version) FROM {self.events_table_name} WHERE originator_id=?", (stream,)
+        ).fetchone()
+        return found[0] or 0
+
+    def by_keys(self, c: sqlite3.Cursor, keys: Collection[str]) -> list[Row]:
+        """The events that have one of these idempotency keys."""
+        if len(keys) == 1:
+            return c.execute(self._select + "WHERE key=?", (*keys,)).fetchall()
+        return c.execute(
+            self._select + "WHERE key IN (SELECT value FROM json_each(?))",
+            (orjson.dumps(list(keys)).decode(),),
+        ).fetchall()
+
+    def erasures(self, c: sqlite3.Cursor, after: int) -> list[Row]:
+        """The erasure events behind a position, from their own partial index."""
+        return c.execute(
+            self._select + f"WHERE {_ERASURES} AND position>? ORDER BY position", (after,)
+        ).fetchall()
+
+    def last(self, c: sqlite3.Cursor) -> list[Row]:
+        """The newest event, as a list of one or none."""
+        return c.execute(self._select + "ORDER BY position DESC LIMIT 1").fetchall()
+
+    def between(
+        self, c: sqlite3.Cursor, after: int, upto: int, limit: int, topics: Collection[str] | None = None
+    ) -> list[Row]:
+        """Up to `limit` events of these topics with after < position <= upto."""
+        some = "" if topics is None else f"AND topic IN ({','.join('?' * len(topics))}) "
+        return c.execute(
+            self._select + f"WHERE position>? AND position<=? {some}ORDER BY position LIMIT ?",
+            (after, upto, *sorted(topics or ()), limit),
+        ).fetchall()
+
+    def at(self, c: sqlite3.Cursor, positions: Sequence[int]) -> list[Row]:
+        """The events at these positions, in position order."""
+        return c.execute(
+            self._select + "WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position",
+            (orjson.dumps(list(positions)).decode(),),
+        ).fetchall()
+
+    def stream(self, c: sqlite3.Cursor, stream: str, after_version: int) -> list[Row]:
+        """The events of one stream behind a version, in version order."""
+        return c.execute(
+            self._select + "WHERE originator_id=? AND originator_version>? ORDER BY originator_version",
+            (stream, after_version),
+        ).fetchall()
+
+    def leaves(self, c: sqlite3.Cursor, after: int, limit: int) -> list[Row]:
+        """Position and leaf hash, in position order."""
+        return c.execute(
+            f"SELECT position, leaf FROM {self.events_table_name} WHERE position>? ORDER BY position LIMIT ?",
+            (after, limit),
+        ).fetchall()
+
+    def rows(self, c: sqlite3.Cursor, after: int, limit: int) -> list[tuple[Any, ...]]:
+        """Position, stream, version, topic, key, leaf and state, in position order."""
+        return c.execute(
+            "SELECT position, originator_id, originator_version, topic, key, leaf, state "
+            f"FROM {self.events_table_name} WHERE position>? ORDER BY position LIMIT ?",
+            (after, limit),
+        ).fetchall()
+
+
+def _text(originator_id: UUID | str) -> str:
+    return originator_id.hex if isinstance(originator_id, UUID) else originator_id

@@ -1,0 +1,189 @@
+"""The event log in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Condition, Lock
+from time import monotonic
+from typing import Any, Final
+
+from eventsourcing.persistence import ConnectionPoolClosedError, PersistenceError
+
+from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreUnavailable
+from mnemolog.domain.events import Draft, Receipt, Recorded
+from mnemolog.infra.log.codec import Codec, Sealer
+from mnemolog.infra.log.group import GroupCommit, Request
+from mnemolog.infra.log.recorder import Durability, LogDatastore, LogRecorder, Row
+from mnemolog.infra.log.verification import Progress, verify
+from mnemolog.infra.log.writer import Writer
+from mnemolog.projections.ports import Clock, Page
+
+POLL_SECONDS: Final = 0.05
+"""How long a commit of another process may stay unseen by a waiting reader."""
+
+
+class SqliteEventLog:
+    """Implements `projections.ports.EventLog`. Thread-safe; other processes may append to the same file.
+
+    durability: "full" returns after fsync; "os" trusts the operating system with the last moments before a
+        power cut (a killed process loses nothing in either).
+    Raises StoreUnavailable or CorruptStore when the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        sealer: Sealer,
+        clock: Clock,
+        *,
+        durability: Durability = "full",
+        lock_timeout: int = 5,
+    ) -> None:
+        self.codec = Codec(sealer)
+        # The library reads names that begin with "file:" as URIs.
+        self._datastore = LogDatastore(
+            Path(path).absolute(), durability=durability, lock_timeout=lock_timeout
+        )
+        self._recorder = LogRecorder(self._datastore)
+        with _typed_errors():
+            self._recorder.create_table()
+            self._writer = Writer(self._recorder, self.codec, clock)
+        self._group = GroupCommit(self._commit)
+        self._doorbell = Condition(Lock())
+        self._committed, self._closed = 0, False
+        self._callbacks: list[Callable[[int], None]] = []
+        self._committed = self.head()
+
+    def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """As the port says. Raises InvalidInput for what cannot be stored, StoreUnavailable, StoreClosed too."""
+        prepared = [self.codec.prepare(draft) for draft in drafts]
+        if not prepared:
+            return []
+        before = self._committed
+        receipts = self._group.submit(Request(prepared))
+        if self._committed > before:
+            for callback in self._callbacks:
+                callback(self._committed)
+        return receipts
+
+    def read(
+        self, after: int, limit: int, *, topics: Collection[str] | None = None, bodies: bool = True
+    ) -> Page:
+        """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
+        with self._reading() as cursor:
+            # The head first: everything up to a head that was seen is committed, whatever is appended meanwhile.
+            head = self._recorder.head(cursor)
+            rows = self._recorder.between(cursor, after, head, limit, topics)
+        position = rows[-1][0] if rows and len(rows) >= limit else max(after, head)
+        return Page(self._decode(rows, bodies), position if limit > 0 else after)
+
+    def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
+        """As the port says."""
+        with self._reading() as cursor:
+            rows = self._recorder.at(cursor, positions)
+        return self._decode(rows, bodies)
+
+    def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
+        """As the port says."""
+        with self._reading() as cursor:
+            rows = self._recorder.stream(cursor, stream, after_version)
+        return self._decode(rows, bodies)
+
+    def head(self) -> int:
+        """As the port says; commits of other processes count."""
+        with self._reading() as cursor:
+            return self._recorder.head(cursor)
+
+    def wait(self, after: int, timeout: float) -> int:
+        """As the port says. Woken by commits and by `close`; sees other processes within `POLL_SECONDS`."""
+        deadline = monotonic() + timeout
+        while True:
+            head = self._committed if self._committed > after else self.head()
+            with self._doorbell:
+                remaining = deadline - monotonic()
+                head = max(head, self._committed)
+                if head > after or remaining <= 0:
+                    return head
+                self._doorbell.wait(min(remaining, POLL_SECONDS))
+                if self._closed:
+                    return head
+
+    def on_commit(self, callback: Callable[[int], None]) -> None:
+        """Call `callback(head)` after each commit, in an appender's thread. It must be quick and not raise."""
+        self._callbacks.append(callback)
+
+    def leaves(self, after: int, limit: int) -> list[Row]:
+        """Up to `limit` pairs of position and leaf hash behind a position, in order."""
+        with self._reading() as cursor:
+            return self._recorder.leaves(cursor, after, limit)
+
+    def verify(self, progress: Progress | None = None) -> int:
+        """Recompute every leaf and check every number; how many events are right. Raises CorruptStore.
+
+        progress: called with (events checked, events in all) now and then.
+        """
+        with self._reading() as cursor:
+            return verify(self._recorder, cursor, self.codec, progress)
+
+    def checkpoint(self) -> bool:
+        """Empty the WAL into the file, so that nothing old stays in it. False when a reader was in the way."""
+        with self._group.exclusive():
+            self._check_open()
+            return self._writer.checkpoint()
+
+    def stats(self) -> dict[str, int]:
+        """Counters since opening, as `writer.Counters`; and the last position that this process committed."""
+        return {**self._writer.counters.as_dict(), "position": self._committed}
+
+    def close(self) -> None:
+        """Let the running commit finish, then release the file. Idempotent; later calls raise StoreClosed."""
+        with self._group.exclusive():
+            if self._closed:
+                return
+            self._closed = True
+            self._writer.close()
+        with self._doorbell:
+            self._doorbell.notify_all()
+        self._datastore.close()
+
+    def __enter__(self) -> SqliteEventLog:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _commit(self, requests: Sequence[Request]) -> None:
+        self._check_open()
+        position = self._writer.commit(requests)
+        with self._doorbell:
+            self._committed = position
+            self._doorbell.notify_all()
+
+    def _decode(self, rows: Sequence[Row], bodies: bool) -> list[Recorded]:
+        decode = self.codec.decode
+        return [decode(position, state, bodies=bodies) for position, state in rows]
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Cursor]:
+        self._check_open()
+        with _typed_errors(), self._datastore.reading() as cursor:
+            yield cursor
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the log was closed: open it anew")
+
+
+@contextmanager
+def _typed_errors() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionPoolClosedError:
+        raise StoreClosed("the log was closed: open it anew") from None
+    except (sqlite3.OperationalError, PersistenceError) as error:
+        raise StoreUnavailable(f"the log cannot be read now ({error}): free it, then retry") from error
+    except sqlite3.DatabaseError as error:
+        raise CorruptStore(f"the log is damaged ({error}): verify the store") from error

@@ -1,0 +1,47 @@
+"""A second look at everything that is stored: hashes, numbers, and that columns say what the envelope says."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Final
+
+from mnemolog.domain.errors import CorruptStore
+from mnemolog.infra.log.codec import Codec, leaf_hash
+from mnemolog.infra.log.recorder import LogRecorder
+
+Progress = Callable[[int, int], None]
+_PAGE: Final = 2_000
+
+
+def verify(
+    recorder: LogRecorder, cursor: sqlite3.Cursor, codec: Codec, progress: Progress | None = None
+) -> int:
+    """Check all events up to the head; how many they are. Raises CorruptStore naming the first bad position."""
+    position, head = 0, recorder.head(cursor)
+    if recorder.allocated(cursor) < head:
+        raise CorruptStore(f"position {head} was never given out: events were put in by hand")
+    versions: dict[str, int] = {}
+    while position < head:
+        for row in recorder.rows(cursor, position, min(_PAGE, head - position)):
+            _check(row, position, versions, codec)
+            position += 1
+        if progress is not None:
+            progress(position, head)
+    if recorder.allocated(cursor) > recorder.head(cursor):
+        raise CorruptStore(f"the events behind position {recorder.head(cursor)} are gone")
+    return head
+
+
+def _check(row: tuple[Any, ...], before: int, versions: dict[str, int], codec: Codec) -> None:
+    position, stream, version, topic, key, leaf, state = row
+    if position != before + 1:
+        raise CorruptStore(f"position {before + 1} is missing")
+    if leaf_hash(state) != leaf:
+        raise CorruptStore(f"the hash of position {position} does not match what is stored there")
+    if version != versions.get(stream, 0) + 1:
+        raise CorruptStore(f"position {position} breaks the count of versions in its stream")
+    versions[stream] = version
+    envelope = codec.decode(position, state, bodies=False).envelope
+    if (envelope.stream, envelope.version, envelope.topic, envelope.key) != (stream, version, topic, key):
+        raise CorruptStore(f"the columns of position {position} differ from its envelope")

@@ -1,0 +1,264 @@
+"""The transaction of a group of appends: versions, keys, fences and sealing, then one insert and one commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC
+from typing import Final
+
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.sqlite import SQLiteCursor
+
+from mnemolog.domain.errors import (
+    CorruptStore,
+    ErasedScope,
+    IdempotencyConflict,
+    MnemologError,
+    StoreUnavailable,
+    VersionConflict,
+)
+from mnemolog.domain.events import ERASURE, Draft, Receipt
+from mnemolog.infra.log.codec import Codec, Prepared, leaf_hash
+from mnemolog.infra.log.fences import Fences, LateWork
+from mnemolog.infra.log.group import Request
+from mnemolog.infra.log.recorder import LogRecorder
+from mnemolog.projections.ports import Clock
+
+STREAM_CACHE: Final = 65_536
+"""How many stream heads are remembered."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the log has done since it was opened.
+
+    duplicates: drafts answered with an earlier receipt. refused_late: refused because it began before an erasure.
+    refused_erased: refused because a subject's keys are gone. failed_groups: commits that failed as a whole.
+    """
+
+    events: int = 0
+    groups: int = 0
+    largest_group: int = 0
+    duplicates: int = 0
+    version_conflicts: int = 0
+    key_conflicts: int = 0
+    refused_late: int = 0
+    refused_erased: int = 0
+    failed_groups: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+_PlannedRow = tuple[StoredEvent, str | None, bytes]
+"""The event, its idempotency key, its leaf hash."""
+
+
+class _Plan:
+    """What a request, or a group of them, is about to write; nothing of it is visible before the commit."""
+
+    __slots__ = ("heads", "keys", "rows")
+
+    def __init__(self, keys: dict[str, tuple[str, Receipt]]) -> None:
+        self.heads: dict[str, int] = {}
+        self.keys = keys
+        self.rows: list[_PlannedRow] = []
+
+    def take(self, other: _Plan) -> None:
+        self.heads.update(other.heads)
+        self.keys.update(other.keys)
+        self.rows += other.rows
+
+
+class Writer:
+    """The one who writes. Not thread-safe: the caller holds the commit lock."""
+
+    def __init__(self, recorder: LogRecorder, codec: Codec, clock: Clock) -> None:
+        self._recorder, self._codec, self._clock = recorder, codec, clock
+        self._connection = recorder.datastore.pool.get_connection(is_writer=True)
+        self._cursor: SQLiteCursor = self._connection.cursor()
+        self._sql: sqlite3.Cursor = self._cursor.sqlite_cursor
+        self._sql.row_factory = None
+        self.counters = Counters()
+        self._data_version = -1
+        self._forget()
+
+    def commit(self, requests: Sequence[Request]) -> int:
+        """Settle all requests in one transaction; the last position. Raises StoreUnavailable when all failed."""
+        try:
+            self._sql.execute("BEGIN IMMEDIATE")
+            self._look_around()
+            self._tick()
+            plan = self._plan(requests)
+            self._insert(plan.rows)
+            # Until the outcome is remembered, an interrupt must make the next group look around anew.
+            seen, self._data_version = self._data_version, -1
+            self._sql.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._undo()
+            raise _typed(error) from error
+        except BaseException:
+            self._undo()
+            raise
+        self._remember(plan)
+        self._data_version = seen
+        return self._position
+
+    def checkpoint(self) -> bool:
+        """Move all of the WAL into the file and truncate it; whether no reader was in the way."""
+        try:
+            busy, _, _ = self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise _typed(error) from error
+        return not busy
+
+    def close(self) -> None:
+        self._sql.close()
+        self._recorder.datastore.pool.put_connection(self._connection)
+
+    def _undo(self) -> None:
+        with suppress(sqlite3.Error):
+            self._sql.connection.rollback()
+        self._forget()
+        self.counters.failed_groups += 1
+
+    def _forget(self) -> None:
+        """After a rollback: what was remembered may never have happened."""
+        self._heads: OrderedDict[str, int] = OrderedDict()
+        self._fences = Fences()
+        self._position, self._now, self._data_version = 0, "", -1
+
+    def _look_around(self) -> None:
+        """Inside the transaction: forget what another process may have changed since the last one."""
+        (data_version,) = self._sql.execute("PRAGMA data_version").fetchone()
+        if data_version == self._data_version:
+            return
+        self._heads.clear()
+        self._position = self._recorder.allocated(self._sql)
+        for position, state in self._recorder.last(self._sql):
+            recorded_at = self._codec.decode(position, state, bodies=False).envelope.recorded_at
+            self._now = max(self._now, recorded_at)
+        erasures = self._recorder.erasures(self._sql, self._fences.position)
+        self._fences.load(self._codec.decode(position, state, bodies=False) for position, state in erasures)
+        self._data_version = data_version
+
+    def _tick(self) -> None:
+        """Never before the last event, whatever the clock does. Fixed width, so that text order is time order."""
+        now = self._clock.now().astimezone(UTC).isoformat(timespec="microseconds")
+        if now > self._now:
+            self._now = now
+
+    def _known_keys(self, requests: Sequence[Request]) -> dict[str, tuple[str, Receipt]]:
+        keys = {p.draft.key for request in requests for p in request.drafts if p.draft.key is not None}
+        if not keys:
+            return {}
+        known = {}
+        for position, state in self._recorder.by_keys(self._sql, keys):
+            found = self._codec.decode(position, state, bodies=False).envelope
+            if found.key is None:
+                raise CorruptStore(f"the event at position {position} cannot be read: run a verification")
+            known[found.key] = (found.digest, Receipt(found.id, position, found.stream, found.version, True))
+        return known
+
+    def _plan(self, requests: Sequence[Request]) -> _Plan:
+        """What all requests together write. The failure of one is noted in it and leaves the others alone."""
+        plan = _Plan(self._known_keys(requests))
+        for request in requests:
+            own = _Plan({})
+            try:
+                request.receipts = [self._place(prepared, own, plan) for prepared in request.drafts]
+            except sqlite3.Error:
+                raise
+            except Exception as error:
+                self._count(error)
+                request.error = error
+            else:
+                self._note_erasures(own, self._position + len(plan.rows) + 1)
+                plan.take(own)
+        return plan
+
+    def _note_erasures(self, own: _Plan, first: int) -> None:
+        """What is erased in this group is closed to the requests behind it."""
+        for position, (stored, _, _) in enumerate(own.rows, first):
+            if stored.topic in ERASURE:
+                self._fences.load([self._codec.decode(position, stored.state, bodies=False)])
+
+    def _place(self, prepared: Prepared, own: _Plan, plan: _Plan) -> Receipt:
+        draft = prepared.draft
+        if draft.key is not None:
+            known = own.keys.get(draft.key) or plan.keys.get(draft.key)
+            if known is not None:
+                return self._again(draft, known)
+        if draft.began_at is not None:
+            self._fences.check(draft, draft.began_at)
+        actual = self._head(draft.stream, own, plan)
+        if draft.expected_version is not None and draft.expected_version != actual:
+            raise VersionConflict(draft.stream, draft.expected_version, actual)
+        version, topic = actual + 1, draft.event.topic
+        state = self._codec.seal(prepared, version, self._now)
+        own.heads[draft.stream] = version
+        own.rows.append((StoredEvent(draft.stream, version, topic, state), draft.key, leaf_hash(state)))
+        position = self._position + len(plan.rows) + len(own.rows)
+        receipt = Receipt(draft.id, position, draft.stream, version)
+        if draft.key is not None:
+            own.keys[draft.key] = (draft.digest, Receipt(draft.id, position, draft.stream, version, True))
+        return receipt
+
+    def _again(self, draft: Draft, known: tuple[str, Receipt]) -> Receipt:
+        digest, receipt = known
+        if digest != draft.digest:
+            raise IdempotencyConflict(receipt.event_id)
+        self.counters.duplicates += 1
+        return receipt
+
+    def _head(self, stream: str, own: _Plan, plan: _Plan) -> int:
+        for heads in (own.heads, plan.heads, self._heads):
+            version = heads.get(stream)
+            if version is not None:
+                return version
+        return self._recorder.version(self._sql, stream)
+
+    def _insert(self, rows: list[_PlannedRow]) -> None:
+        if not rows:
+            return
+        stored, keys, leaves = zip(*rows, strict=True)
+        positions = self._recorder._insert_events(self._cursor, stored, keys=keys, leaves=leaves)
+        if not positions or positions[0] != self._position + 1:
+            raise CorruptStore("positions were given out behind the log's back: verify the store")
+
+    def _remember(self, plan: _Plan) -> None:
+        """After the commit."""
+        heads, counters = self._heads, self.counters
+        self._position += len(plan.rows)
+        for stream, version in plan.heads.items():
+            heads[stream] = version
+            heads.move_to_end(stream)
+        while len(heads) > STREAM_CACHE:
+            heads.popitem(last=False)
+        counters.events += len(plan.rows)
+        counters.groups += 1
+        if len(plan.rows) > counters.largest_group:
+            counters.largest_group = len(plan.rows)
+
+    def _count(self, error: Exception) -> None:
+        counters = self.counters
+        if isinstance(error, VersionConflict):
+            counters.version_conflicts += 1
+        elif isinstance(error, IdempotencyConflict):
+            counters.key_conflicts += 1
+        elif isinstance(error, LateWork):
+            counters.refused_late += 1
+        elif isinstance(error, ErasedScope):
+            counters.refused_erased += 1
+
+
+def _typed(error: sqlite3.Error) -> MnemologError:
+    if isinstance(error, sqlite3.OperationalError):
+        return StoreUnavailable(
+            f"the log could not be written ({error}): free it, then retry with the same key"
+        )
+    return CorruptStore(f"the log is damaged ({error}): verify the store")

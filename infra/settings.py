@@ -1,0 +1,60 @@
+"""What can be set from outside: each field is an environment variable with the prefix `MNEMOLOG_`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.ingress import MAX_TEXT_BYTES
+
+PREFIX = "MNEMOLOG_"
+
+
+class Settings(BaseSettings):
+    """The settings of one data directory. `Settings.load()` reads them and raises InvalidInput.
+
+    data: the data directory, where the command line finds it.
+    root_key: the root key itself, 32 bytes in base64; never printed.
+    root_key_file: a file that holds it, best on another disk. Without either, a file in the data directory.
+    durability: "fsync" acknowledges what is on disk; "os" what the operating system has, and a power cut may take.
+    batch_size: events that a projection folds in one transaction.
+    blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
+    max_text_bytes: bytes of UTF-8 above which a text is refused.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, hide_input_in_errors=True
+    )
+
+    data: Path = Path("data")
+    root_key: SecretStr | None = None
+    root_key_file: Path | None = None
+    durability: Literal["fsync", "os"] = "fsync"
+    batch_size: int = Field(default=1000, ge=1, le=100_000)
+    blob_threshold: int = Field(default=65_536, ge=1024)
+    max_text_bytes: int = Field(default=MAX_TEXT_BYTES, ge=1024)
+
+    @model_validator(mode="after")
+    def _one_root_key(self) -> Self:
+        if self.root_key is not None and self.root_key_file is not None:
+            raise ValueError(f"set {PREFIX}ROOT_KEY or {PREFIX}ROOT_KEY_FILE, not both")
+        return self
+
+    @classmethod
+    def load(cls, **values: Any) -> Self:
+        """The settings of the environment, under the given values. Raises InvalidInput, which shows no value."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            raise InvalidInput("; ".join(_sentence(one) for one in found)) from None
+
+
+def _sentence(error: Any) -> str:
+    name = "_".join(str(part) for part in error["loc"]).upper()
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{PREFIX}{name}: {message}" if name else message

@@ -1,0 +1,98 @@
+"""The secrets of subjects in the key store: the nodes of the key tree, and the key for keyed hashes."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mnemolog.infra.vault.tree import KEY_BYTES, ROOT, KeyTree, Node
+from mnemolog.infra.vault.wrapping import Wrapping
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is left of one subject's keys."""
+
+    tree: KeyTree
+    hash_key: bytes
+
+
+def create_subject(connection: sqlite3.Connection, wrapping: Wrapping, rid: str) -> None:
+    hash_key = wrapping.wrap(_hash_identity(rid), secrets.token_bytes(KEY_BYTES))
+    connection.execute("INSERT INTO subjects VALUES (?, ?)", (rid, hash_key))
+    _insert_nodes(connection, wrapping, rid, [(ROOT, secrets.token_bytes(KEY_BYTES))])
+
+
+def load_subject(connection: sqlite3.Connection, wrapping: Wrapping, rid: str) -> Subject | None:
+    """None when the subject was destroyed."""
+    row = connection.execute("SELECT hash_key FROM subjects WHERE rid = ?", (rid,)).fetchone()
+    if row is None:
+        return None
+    nodes = connection.execute("SELECT height, prefix, secret FROM nodes WHERE rid = ?", (rid,))
+    tree = KeyTree(
+        {
+            (node := Node(height, prefix)): wrapping.unwrap(_node_identity(rid, node), secret)
+            for height, prefix, secret in nodes
+        }
+    )
+    return Subject(tree, wrapping.unwrap(_hash_identity(rid), row[0]))
+
+
+def puncture_subject(
+    connection: sqlite3.Connection, wrapping: Wrapping, rid: str, destroyed: Iterable[int | range]
+) -> list[bytes]:
+    """Destroy leaves of one subject; returns the stored secrets that must be in the file no more."""
+    subject = load_subject(connection, wrapping, rid)
+    if subject is None:
+        return []
+    change = subject.tree.puncture(destroyed)
+    gone = [
+        row[0]
+        for node in change.deleted
+        for row in connection.execute(
+            "DELETE FROM nodes WHERE rid = ? AND height = ? AND prefix = ? RETURNING secret", (rid, *node)
+        ).fetchall()
+    ]
+    _insert_nodes(connection, wrapping, rid, change.inserted.items())
+    return gone
+
+
+def drop_subject(connection: sqlite3.Connection, rid: str) -> list[bytes]:
+    """Destroy all keys of a subject; returns the stored secrets that must be in the file no more."""
+    nodes = connection.execute("DELETE FROM nodes WHERE rid = ? RETURNING secret", (rid,)).fetchall()
+    keys = connection.execute("DELETE FROM subjects WHERE rid = ? RETURNING hash_key", (rid,)).fetchall()
+    return [row[0] for row in nodes + keys]
+
+
+def rewrap_subjects(connection: sqlite3.Connection, old: Wrapping, new: Wrapping) -> list[bytes]:
+    """Put all keys under another root; returns the stored secrets that must be in the file no more."""
+    nodes = connection.execute("SELECT rid, height, prefix, secret FROM nodes").fetchall()
+    for rid, height, prefix, secret in nodes:
+        identity = _node_identity(rid, Node(height, prefix))
+        connection.execute(
+            "UPDATE nodes SET secret = ? WHERE rid = ? AND height = ? AND prefix = ?",
+            (new.wrap(identity, old.unwrap(identity, secret)), rid, height, prefix),
+        )
+    hash_keys = connection.execute("SELECT rid, hash_key FROM subjects").fetchall()
+    for rid, hash_key in hash_keys:
+        identity = _hash_identity(rid)
+        wrapped = new.wrap(identity, old.unwrap(identity, hash_key))
+        connection.execute("UPDATE subjects SET hash_key = ? WHERE rid = ?", (wrapped, rid))
+    return [row[-1] for row in nodes + hash_keys]
+
+
+def _insert_nodes(
+    connection: sqlite3.Connection, wrapping: Wrapping, rid: str, nodes: Iterable[tuple[Node, bytes]]
+) -> None:
+    rows = ((rid, *node, wrapping.wrap(_node_identity(rid, node), key)) for node, key in nodes)
+    connection.executemany("INSERT INTO nodes VALUES (?, ?, ?, ?)", rows)
+
+
+def _node_identity(rid: str, node: Node) -> str:
+    return f"node:{rid}:{node.height}:{node.prefix}"
+
+
+def _hash_identity(rid: str) -> str:
+    return f"hash:{rid}"

@@ -1,0 +1,1 @@
+"""Views in SQL: rows that are folded from the log."""

@@ -1,0 +1,312 @@
+"""`curated`: what people and agents stated, corrected, disputed and retracted, folded into records.
+
+A record is a function of the set of its assertions (`domain.revision.settle`), so whatever touches one, an event or
+an erasure, computes it anew; the order and the size of batches cannot matter. What is current in a slot depends on the
+reader's now and is judged when reading (`projections.curated_reads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, MetaData, Row, Select, bindparam, delete, func, or_, select, update
+
+from mnemolog.domain.events import (
+    ERASURE,
+    MEMORY,
+    ContentErased,
+    FeedbackGiven,
+    Recorded,
+    SubjectErased,
+)
+from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
+from mnemolog.domain.records import Assertion, Record, Status
+from mnemolog.domain.revision import settle
+from mnemolog.domain.scope import ScopeIds
+from mnemolog.projections.curated_rows import (
+    Tables,
+    assertion_from,
+    assertion_of,
+    assertion_values,
+    chunks,
+    insert_new,
+    record_values,
+    tombstone_values,
+)
+from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
+from mnemolog.projections.scopes import ScopeTable, record_scope
+from mnemolog.projections.versions import version_of
+
+Rows = dict[str, list[Assertion]]
+"""Record id → its assertions."""
+
+_INDEXED: Final = frozenset({Status.ACTIVE, Status.DISPUTED})
+
+
+class Curated:
+    """The projection. `lexical` holds the searched text of the records; `analyzer` makes its tokens."""
+
+    name: Final = "curated"
+    topics: Final = MEMORY | ERASURE | {FeedbackGiven.topic}
+    bodies: Final = True
+
+    def __init__(self, lexical: LexicalIndex, analyzer: Analyzer) -> None:
+        self.version = version_of("1", str(ANALYZER_VERSION))
+        self.metadata = MetaData()
+        self.scopes = ScopeTable(self.metadata)
+        self.tables = Tables(self.metadata)
+        self.lexical, self.analyzer = lexical, analyzer
+        records = self.tables.records
+        self._change = (
+            update(records)
+            .where(records.c.number == bindparam("at"))
+            .values({column.name: bindparam(column.name) for column in records.c if column.name != "number"})
+        )
+
+    def create(self, conn: Connection) -> None:
+        """Make the tables of an empty view."""
+        self.metadata.create_all(conn)
+        self.lexical.create(conn)
+
+    def forget_cache(self) -> None:
+        """After a roll back: interned scope numbers of the lost transaction do not exist."""
+        self.scopes.forget_cache()
+
+    def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
+        """Apply a batch inside the caller's transaction. An event that is folded twice counts once."""
+        said = self._new_assertions(conn, batch)
+        rows = self._assertions(conn, {row.record for row in said})
+        users = {recorded.envelope.id: recorded.envelope.scope.user for recorded in batch}
+        self._insert(conn, _add_unseen(rows, said), users)
+        touched = self._judge(conn, batch) - set(rows)
+        if erasures := [recorded for recorded in batch if recorded.envelope.topic in ERASURE]:
+            touched |= self._erase(conn, erasures) | set(rows)
+        rows.update(self._assertions(conn, touched))
+        self._write(conn, list(self._settled(conn, rows)))
+
+    def dump(self, conn: Connection) -> Iterator[tuple[object, ...]]:
+        """Assertions, records, feedback and erased ids, ordered; scopes by name."""
+        scopes = {row.number: tuple(row)[1:] for row in conn.execute(select(self.scopes.table))}
+        t = self.tables
+        for table, key in (
+            (t.assertions, t.assertions.c.position),
+            (t.records, t.records.c.id),
+            (t.feedback, t.feedback.c.position),
+            (t.erased, t.erased.c.event_id),
+        ):
+            columns = [column for column in table.c if column.name != "number"]
+            for row in conn.execute(select(*columns).order_by(key)).mappings():
+                yield table.name, *(scopes[v] if name == "scope" else v for name, v in row.items())
+
+    def purge(self, conn: Connection) -> None:
+        """Make deleted words leave the index segments."""
+        self.lexical.optimize(conn)
+        self.analyzer.forget()
+
+    # Assertions -----------------------------------------------------------------------------------------------------
+
+    def _new_assertions(self, conn: Connection, batch: Sequence[Recorded]) -> list[Assertion]:
+        numbers: dict[ScopeIds, int] = {}
+        said = []
+        for recorded in batch:
+            scope = recorded.envelope.scope
+            if recorded.envelope.topic in MEMORY:
+                if scope not in numbers:
+                    numbers[scope] = self.scopes.number(conn, record_scope(scope))
+                said.append(assertion_of(recorded, numbers[scope]))
+        return said
+
+    def _assertions(self, conn: Connection, records: Collection[str]) -> Rows:
+        rows: Rows = {}
+        table = self.tables.assertions
+        for chunk in chunks(sorted(records)):
+            for row in conn.execute(select(table).where(table.c.record.in_(chunk))):
+                assertion = assertion_from(row)
+                rows.setdefault(assertion.record, []).append(assertion)
+        return rows
+
+    def _insert(self, conn: Connection, new: Sequence[Assertion], users: Mapping[str, str | None]) -> None:
+        """Keep new assertions, and what they name: cited events, and subjects other than the scope's own user."""
+        t = self.tables
+        cited = [(e.event_id, row.event_id) for row in new for e in row.evidence]
+        about = [(s, row.event_id) for row in new for s in row.subjects if s != users[row.event_id]]
+        for table, rows in (
+            (t.assertions, [assertion_values(row) for row in new]),
+            (t.citations, [{"cited": left, "event_id": right} for left, right in dict.fromkeys(cited)]),
+            (t.subjects, [{"subject": left, "event_id": right} for left, right in dict.fromkeys(about)]),
+        ):
+            if rows:
+                conn.execute(table.insert(), rows)
+
+    def _judge(self, conn: Connection, batch: Sequence[Recorded]) -> set[str]:
+        """Keep the judgements of the batch; the ids they are about (of records, or of other things)."""
+        rows = {
+            (recorded.envelope.id,): {
+                "event_id": recorded.envelope.id,
+                "position": recorded.position,
+                "target": recorded.event.target,
+                "rating": recorded.event.rating,
+                "scope": self.scopes.number(conn, record_scope(recorded.envelope.scope)),
+            }
+            for recorded in batch
+            if isinstance(recorded.event, FeedbackGiven)
+        }
+        insert_new(conn, self.tables.feedback, rows)
+        return {row["target"] for row in rows.values()}
+
+    # Erasure --------------------------------------------------------------------------------------------------------
+
+    def _erase(self, conn: Connection, erasures: Iterable[Recorded]) -> set[str]:
+        """Make tombstones of what was erased; the records that this touches."""
+        touched: set[str] = set()
+        for recorded in erasures:
+            event = recorded.event
+            if isinstance(event, ContentErased):
+                touched |= self._erase_events(conn, recorded.position, event.events)
+            elif isinstance(event, SubjectErased):
+                touched |= self._erase_subject(conn, recorded, event.subject)
+        return touched
+
+    def _erase_events(self, conn: Connection, position: int, events: Sequence[str]) -> set[str]:
+        t = self.tables
+        rows = {(event,): {"event_id": event, "position": position} for event in events}
+        insert_new(conn, t.erased, rows)
+        touched: set[str] = set()
+        for chunk in chunks(list(events)):
+            citing = select(t.citations.c.event_id).where(t.citations.c.cited.in_(chunk))
+            touched |= self._records_of(
+                conn, select(t.assertions.c.record).where(t.assertions.c.event_id.in_(citing))
+            )
+            touched |= self._forget(conn, chunk)
+        return touched
+
+    def _erase_subject(self, conn: Connection, recorded: Recorded, subject: str) -> set[str]:
+        """Everything about the person, or said in the person's scope, in the tenant of the erasure."""
+        t, s = self.tables, self.scopes.table
+        tenant = recorded.envelope.scope.tenant
+        own = select(s.c.number).where(s.c.tenant == tenant, s.c.user == subject)
+        tenants = select(s.c.number).where(s.c.tenant == tenant)
+        named = select(t.subjects.c.event_id).where(t.subjects.c.subject == subject)
+        events: set[str] = set()
+        for table in (t.assertions, t.feedback):
+            about = or_(table.c.scope.in_(own), table.c.event_id.in_(named) & table.c.scope.in_(tenants))
+            found = select(table.c.event_id).where(table.c.position < recorded.position, about)
+            events |= set(conn.execute(found).scalars())
+        touched: set[str] = set()
+        for chunk in chunks(sorted(events)):
+            touched |= self._forget(conn, chunk)
+        return touched
+
+    def _forget(self, conn: Connection, events: Sequence[str]) -> set[str]:
+        t = self.tables
+        rows, judged = t.assertions, t.feedback
+        touched = self._records_of(conn, select(rows.c.record).where(rows.c.event_id.in_(events)))
+        touched |= self._records_of(conn, select(judged.c.target).where(judged.c.event_id.in_(events)))
+        conn.execute(update(rows).where(rows.c.event_id.in_(events)).values(tombstone_values()))
+        for table in (t.citations, t.subjects, judged):
+            conn.execute(delete(table).where(table.c.event_id.in_(events)))
+        return touched
+
+    def _records_of(self, conn: Connection, query: Select[tuple[str]]) -> set[str]:
+        return set(conn.execute(query).scalars())
+
+    # Records --------------------------------------------------------------------------------------------------------
+
+    def _settled(self, conn: Connection, rows: Rows) -> Iterator[Record]:
+        """Fold every touched record anew from all its assertions."""
+        erased = self.erased_among(conn, [row for each in rows.values() for row in each])
+        counts = self._counts(conn, list(rows))
+        for record, each in rows.items():
+            votes = counts.get(record, {})
+            yield settle(each, erased, votes.get("up", 0), votes.get("down", 0))
+
+    def erased_among(self, conn: Connection, rows: Sequence[Assertion]) -> dict[str, int]:
+        """Forgotten events and erased citations of these rows → position of the erasure."""
+        ids = {e.event_id for row in rows for e in row.evidence} | {
+            row.event_id for row in rows if row.forgotten
+        }
+        table = self.tables.erased
+        return {
+            row.event_id: row.position
+            for chunk in chunks(sorted(ids))
+            for row in conn.execute(select(table).where(table.c.event_id.in_(chunk)))
+        }
+
+    def _counts(self, conn: Connection, records: Sequence[str]) -> dict[str, dict[str, int]]:
+        counts: dict[str, dict[str, int]] = {}
+        c = self.tables.feedback.c
+        for chunk in chunks(records):
+            query = (
+                select(c.target, c.rating, func.count())
+                .where(c.target.in_(chunk))
+                .group_by(c.target, c.rating)
+            )
+            for target, rating, count in conn.execute(query):
+                counts.setdefault(target, {})[rating] = count
+        return counts
+
+    def _write(self, conn: Connection, records: Sequence[Record]) -> None:
+        table = self.tables.records
+        known = self._written(conn, [record.id for record in records])
+        number = conn.execute(select(func.coalesce(func.max(table.c.number), 0))).scalar_one()
+        numbers = {record.id: place for place, record in enumerate(_unknown(records, known), number + 1)}
+        numbers |= {record: row.number for record, row in known.items()}
+        values = [{**record_values(record), "number": numbers[record.id]} for record in records]
+        if new := [row for row in values if row["id"] not in known]:
+            conn.execute(table.insert(), new)
+        if changed := [{**row, "at": row["number"]} for row in values if row["id"] in known]:
+            conn.execute(self._change, changed)
+        self._index(conn, records, known, numbers)
+
+    def _written(self, conn: Connection, records: Sequence[str]) -> dict[str, Row[Any]]:
+        """What the rows of these records said before, as far as the lexical index needs it."""
+        c = self.tables.records.c
+        query = select(c.id, c.number, c.scope, c.status, c.entity, c.attribute, c.content, c.occurred_at)
+        return {
+            row.id: row for chunk in chunks(records) for row in conn.execute(query.where(c.id.in_(chunk)))
+        }
+
+    def _index(
+        self,
+        conn: Connection,
+        records: Sequence[Record],
+        known: Mapping[str, Row[Any]],
+        numbers: Mapping[str, int],
+    ) -> None:
+        before = {record: (row.scope, searched_text(row)) for record, row in known.items()}
+        after = {record.id: (record.scope, searched_text(record)) for record in records}
+        changed = [record for record in after if before.get(record) != after[record]]
+        self.lexical.remove(conn, self._documents({r: before[r] for r in changed if r in before}, numbers))
+        self.lexical.add(conn, self._documents({r: after[r] for r in changed}, numbers))
+
+    def _documents(
+        self, texts: Mapping[str, tuple[int, str | None]], numbers: Mapping[str, int]
+    ) -> list[LexicalDocument]:
+        return [
+            LexicalDocument(numbers[record], scope, self.analyzer.document(text))
+            for record, (scope, text) in texts.items()
+            if text is not None
+        ]
+
+
+def searched_text(record: Record | Row[Any]) -> str | None:
+    """What a record is found by: its slot, its content, its date. None where it is not to be found."""
+    if record.status not in _INDEXED or record.content is None:
+        return None
+    slot = f"{record.entity} {record.attribute} " if record.entity is not None else ""
+    return f"{slot}{record.content} {date_tokens(datetime.fromisoformat(record.occurred_at))}"
+
+
+def _add_unseen(rows: Rows, said: Sequence[Assertion]) -> list[Assertion]:
+    """Add to `rows` what is not in it, and return just that."""
+    seen = {row.event_id for each in rows.values() for row in each}
+    new = list({row.event_id: row for row in said if row.event_id not in seen}.values())
+    for row in new:
+        rows.setdefault(row.record, []).append(row)
+    return new
+
+
+def _unknown(records: Sequence[Record], known: Mapping[str, Any]) -> Iterator[Record]:
+    return (record for record in records if record.id not in known)

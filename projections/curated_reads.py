@@ -1,0 +1,202 @@
+"""Reading the curated view: records judged at the reader's now, their history, search, and what was believed before.
+
+Every call is given the numbers of the scopes that the caller sees (`ScopeTable.visible`) and looks nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, and_, or_, select
+
+from mnemolog.domain.lexical import ranked
+from mnemolog.domain.records import (
+    READABLE,
+    Assertion,
+    Record,
+    Status,
+    Step,
+    microseconds,
+)
+from mnemolog.domain.revision import chronicle, settle, standing
+from mnemolog.projections.curated import Curated
+from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
+
+KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference", "episode")
+"""The order in which kinds enter a context; others follow."""
+
+_Group = tuple[int, str]
+
+
+class CuratedView:
+    """Reads of one connection's view. All answers hold what `scopes` may see, and nothing hints at the rest."""
+
+    def __init__(self, curated: Curated) -> None:
+        self._curated, self._tables = curated, curated.tables
+
+    def get(
+        self,
+        conn: Connection,
+        record_id: str,
+        scopes: Collection[int],
+        now: datetime,
+        *,
+        believed_at: int | None = None,
+    ) -> Record | None:
+        """The record, judged at `now`; None where it is not, or is not the caller's to see."""
+        if believed_at is not None:
+            judged = self._believed(conn, scopes, now, believed_at)
+            return next((record for record in judged if record.id == record_id), None)
+        c = self._tables.records.c
+        found = self._read(conn, select(self._tables.records).where(c.id == record_id, c.scope.in_(scopes)))
+        judged = self._judged(conn, found, microseconds(now))
+        return next((record for record in judged if record.id == record_id), None)
+
+    def records(
+        self,
+        conn: Connection,
+        scopes: Collection[int],
+        now: datetime,
+        *,
+        kinds: Collection[str] | None = None,
+        statuses: Collection[Status] | None = None,
+        include_history: bool = False,
+        believed_at: int | None = None,
+    ) -> list[Record]:
+        """Records in the order of their positions: the readable ones, or those of `statuses`, or all."""
+        if believed_at is None:
+            c = self._tables.records.c
+            query = select(self._tables.records).where(c.scope.in_(scopes))
+            judged = _judge(self._read(conn, query), microseconds(now))
+        else:
+            judged = self._believed(conn, scopes, now, believed_at)
+        wanted = _wanted(kinds, statuses, include_history)
+        return sorted(filter(wanted, judged), key=lambda record: record.position)
+
+    def current(
+        self,
+        conn: Connection,
+        scopes: Collection[int],
+        now: datetime,
+        *,
+        kinds: Collection[str] | None = None,
+    ) -> list[Record]:
+        """What a context may carry: readable records by kind, then authority, then the newest first."""
+        records = self.records(conn, scopes, now, kinds=kinds)
+        return sorted(records, key=lambda r: (_place(r.kind), -r.trust, -r.order_us, -r.position))
+
+    def search(
+        self,
+        conn: Connection,
+        scopes: Collection[int],
+        query: str,
+        now: datetime,
+        *,
+        limit: int = 10,
+        kinds: Collection[str] | None = None,
+        include_history: bool = False,
+    ) -> list[tuple[Record, float]]:
+        """Records with words of the query and their BM25 inside these scopes; best first, of equals the newer."""
+        terms = self._curated.analyzer.query(query)
+        scores = dict(self._curated.lexical.search(conn, sorted(scopes), terms))
+        found = self._numbered(conn, list(scores), scopes)
+        judged = {r.id: r for r in self._judged(conn, list(found.values()), microseconds(now))}
+        wanted = _wanted(kinds, None, include_history)
+        kept = {n: judged[r.id] for n, r in found.items() if wanted(judged[r.id])}
+        best = ranked({n: scores[n] for n in kept}, lambda n: kept[n].position, limit)
+        return [(kept[number], score) for number, score in best]
+
+    def peers(
+        self,
+        conn: Connection,
+        record_id: str,
+        scopes: Collection[int],
+        now: datetime,
+        *,
+        believed_at: int | None = None,
+    ) -> list[Record]:
+        """Everything that competes with the record, itself included: the chain of its slot, what stands first."""
+        record = self.get(conn, record_id, scopes, now, believed_at=believed_at)
+        if record is None:
+            return []
+        if believed_at is not None:
+            judged = self._believed(conn, scopes, now, believed_at)
+            return [r for r in judged if (r.scope, r.group) == (record.scope, record.group)]
+        return self._judged(conn, [record], microseconds(now))
+
+    def history(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[Step]:
+        """Every event of the record: who said what when, with which effect; forgotten ones without content."""
+        rows = self._assertions(conn, [record_id], scopes)
+        return chronicle(rows) if rows else []
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _read(self, conn: Connection, query: Any) -> list[Record]:
+        return [record_from(row) for row in conn.execute(query)]
+
+    def _numbered(
+        self, conn: Connection, numbers: Sequence[int], scopes: Collection[int]
+    ) -> dict[int, Record]:
+        table = self._tables.records
+        rows: Iterable[Row[Any]] = (
+            row
+            for chunk in chunks(numbers)
+            for row in conn.execute(select(table).where(table.c.number.in_(chunk), table.c.scope.in_(scopes)))
+        )
+        return {row.number: record_from(row) for row in rows}
+
+    def _judged(self, conn: Connection, records: Sequence[Record], now_us: int) -> list[Record]:
+        """These records and all their peers, judged."""
+        table = self._tables.records
+        groups = sorted({(r.scope, r.group) for r in records if r.group is not None})
+        peers = [record for record in records if record.group is None]
+        for chunk in chunks(groups):
+            by_scope: dict[int, list[str]] = {}
+            for scope, group in chunk:
+                by_scope.setdefault(scope, []).append(group)
+            where = or_(*(and_(table.c.scope == s, table.c.group.in_(g)) for s, g in by_scope.items()))
+            peers += self._read(conn, select(table).where(where))
+        return _judge(peers, now_us)
+
+    def _believed(
+        self, conn: Connection, scopes: Collection[int], now: datetime, position: int
+    ) -> list[Record]:
+        """All records as the log up to `position` makes them. What was erased since stays forgotten."""
+        r, a = self._tables.records.c, self._tables.assertions
+        visible = select(r.id).where(r.scope.in_(scopes))
+        query = select(a).where(a.c.record.in_(visible), a.c.position <= position)
+        rows: dict[str, list[Assertion]] = {}
+        for row in map(assertion_from, conn.execute(query)):
+            rows.setdefault(row.record, []).append(row)
+        erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
+        return _judge([settle(each, erased) for each in rows.values()], microseconds(now))
+
+    def _assertions(
+        self, conn: Connection, records: Sequence[str], scopes: Collection[int]
+    ) -> list[Assertion]:
+        r, a = self._tables.records.c, self._tables.assertions
+        visible = select(r.id).where(r.id.in_(records), r.scope.in_(scopes))
+        return [assertion_from(row) for row in conn.execute(select(a).where(a.c.record.in_(visible)))]
+
+
+def _judge(records: Sequence[Record], now_us: int) -> list[Record]:
+    groups: dict[_Group, list[Record]] = {}
+    loose = []
+    for record in records:
+        if record.group is None:
+            loose.append(record)
+        else:
+            groups.setdefault((record.scope, record.group), []).append(record)
+    return loose + [judged for peers in groups.values() for judged in standing(peers, now_us)]
+
+
+def _wanted(kinds: Collection[str] | None, statuses: Collection[Status] | None, include_history: bool) -> Any:
+    if statuses is None:
+        statuses = frozenset(Status) if include_history else READABLE
+    return lambda record: record.status in statuses and (kinds is None or record.kind in kinds)
+
+
+def _place(kind: str) -> int:
+    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

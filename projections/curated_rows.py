@@ -1,0 +1,305 @@
+"""The tables of the curated view, and how assertions and records turn into rows and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final, TypeVar
+
+import orjson
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    Row,
+    String,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeEngine
+
+from mnemolog.domain.errors import CorruptStore, InvalidInput
+from mnemolog.domain.events import (
+    Event,
+    Json,
+    MemoryCorrected,
+    MemoryStated,
+    QuarantineReviewed,
+    Recorded,
+    Undecodable,
+)
+from mnemolog.domain.normalise import statement_key
+from mnemolog.domain.principal import HUMAN, Tier
+from mnemolog.domain.records import Act, Assertion, Evidence, Record, Status, microseconds
+
+T = TypeVar("T")
+Values = dict[str, Any]
+
+CHUNK: Final = 500
+"""Values per IN list, below every database's limit."""
+
+_ACTS: Final = {
+    "MemoryStated": Act.STATED,
+    "MemoryCorrected": Act.CORRECTED,
+    "MemoryConfirmed": Act.CONFIRMED,
+    "MemoryDisputed": Act.DISPUTED,
+    "MemoryRetracted": Act.RETRACTED,
+    "ConflictResolved": Act.RESOLVED,
+}
+_DECISIONS: Final = {"approve": Act.APPROVED, "reject": Act.REJECTED, "edit": Act.EDITED}
+_ASSERTION: Final = tuple(f.name for f in fields(Assertion))
+_RECORD: Final = tuple(f.name for f in fields(Record) if f.name not in ("superseded_by", "supersedes"))
+_BIG: Final = (
+    "position",
+    "occurred_us",
+    "order_us",
+    "from_us",
+    "to_us",
+    "expires_us",
+    "ruling",
+    "believed_to",
+)
+_SMALL: Final = ("version", "scope", "tier", "trust", "authority", "lost", "up", "down")
+_FLAGS: Final = ("forgotten", "human", "ruled")
+_REQUIRED: Final = frozenset(
+    ("event_id", "record", "act", "actor", "recorded_at", "id", "status", "position", *_SMALL, *_FLAGS)
+)
+_CLEARED: Final = {
+    f.name: f.default for f in fields(Assertion)[[f.name for f in fields(Assertion)].index("forgotten") + 1 :]
+}
+
+
+class Tables:
+    """Assertions, records, and the small tables that say which records an event touches."""
+
+    def __init__(self, metadata: MetaData) -> None:
+        self.assertions = Table("assertions", metadata, *_columns(_ASSERTION, key="event_id"))
+        Index("assertions_record", self.assertions.c.record)
+        Index("assertions_scope", self.assertions.c.scope)
+        self.records = Table(
+            "records",
+            metadata,
+            Column("number", Integer, primary_key=True),
+            *_columns(_RECORD),
+        )
+        Index("records_id", self.records.c.id, unique=True)
+        Index("records_group", self.records.c.scope, self.records.c["group"])
+        self.citations = _links(metadata, "citations", "cited")
+        self.subjects = _links(metadata, "assertion_subjects", "subject")
+        self.erased = Table(
+            "erased",
+            metadata,
+            Column("event_id", String, primary_key=True),
+            Column("position", BigInteger, nullable=False),
+        )
+        self.feedback = Table(
+            "feedback",
+            metadata,
+            Column("event_id", String, primary_key=True),
+            Column("position", BigInteger, nullable=False),
+            Column("target", String, nullable=False, index=True),
+            Column("rating", String, nullable=False),
+            Column("scope", Integer, nullable=False, index=True),
+        )
+
+
+def _columns(names: Sequence[str], key: str | None = None) -> list[Column[Any]]:
+    return [
+        Column(name, _type(name), primary_key=name == key, nullable=name not in _REQUIRED) for name in names
+    ]
+
+
+def _type(name: str) -> TypeEngine[Any]:
+    if name in _BIG:
+        return BigInteger()
+    if name in _SMALL:
+        return Integer()
+    if name in _FLAGS:
+        return Boolean()
+    return Float() if name == "confidence" else Text()
+
+
+def _links(metadata: MetaData, name: str, left: str) -> Table:
+    """`left` (an event or a subject) → the memory events that name it."""
+    return Table(
+        name,
+        metadata,
+        Column(left, String, primary_key=True),
+        Column("event_id", String, primary_key=True, index=True),
+    )
+
+
+# Events to assertions -----------------------------------------------------------------------------------------------
+
+
+def assertion_of(recorded: Recorded, scope: int) -> Assertion:
+    """The row of a memory event. Raises CorruptStore for a body that cannot be read, InvalidInput for bad values."""
+    if recorded.event is None or isinstance(recorded.event, Undecodable):
+        raise CorruptStore(f"event {recorded.envelope.id} has no readable body")
+    frame = _frame(recorded, scope)
+    if not isinstance(recorded.event, Event):
+        return Assertion(**frame, forgotten=True)
+    envelope = recorded.envelope
+    return Assertion(
+        **frame,
+        tier=envelope.origin,
+        human=envelope.role in HUMAN,
+        session=envelope.scope.session,
+        subjects=tuple(sorted(envelope.subjects)),
+        occurred_at=envelope.occurred_at,
+        occurred_us=microseconds(envelope.occurred_at),
+        **_said(recorded.event, envelope.sources),
+    )
+
+
+def _frame(recorded: Recorded, scope: int) -> Values:
+    envelope = recorded.envelope
+    return {
+        "position": recorded.position,
+        "event_id": envelope.id,
+        "record": envelope.stream,
+        "version": envelope.version,
+        "act": _ACTS.get(envelope.topic) or _decision(recorded),
+        "scope": scope,
+        "actor": envelope.actor,
+        "recorded_at": envelope.recorded_at,
+    }
+
+
+def _decision(recorded: Recorded) -> Act:
+    event = recorded.event
+    said = (
+        event.decision if isinstance(event, QuarantineReviewed) else recorded.envelope.clear.get("decision")
+    )
+    if said not in _DECISIONS:
+        raise InvalidInput(f"decision must be approve, reject or edit, not {said!r}")
+    return _DECISIONS[said]
+
+
+def _said(event: Event, sources: Sequence[str]) -> Values:
+    said: Values = {"reason": getattr(event, "reason", None)}
+    content = getattr(event, "content", None)
+    if content is not None:
+        said |= {"content": content, "form": statement_key(content)}
+    if isinstance(event, MemoryStated | MemoryCorrected):
+        said |= {"valid_from": event.valid_from, "valid_to": event.valid_to, "expires_at": event.expires_at}
+        said["evidence"] = _cited(event.evidence, sources)
+        _check_times(event)
+    if isinstance(event, MemoryStated):
+        said |= {"kind": event.kind, "sensitivity": event.sensitivity, "consent": event.consent}
+        said["confidence"] = event.confidence
+        if event.slot is not None:
+            said["entity"], said["attribute"] = event.slot
+    said["rejected"] = tuple(getattr(event, "rejected", ()))
+    return said
+
+
+def _check_times(event: MemoryStated | MemoryCorrected) -> None:
+    """A time that cannot be read parks this event alone, and not every later one of its record."""
+    for moment in (event.valid_from, event.valid_to, event.expires_at):
+        if moment is not None:
+            microseconds(moment)
+
+
+def _cited(evidence: Sequence[Json], sources: Sequence[str]) -> tuple[Evidence, ...]:
+    if not evidence and not sources:
+        return ()
+    cited = tuple(dict.fromkeys(map(Evidence.of, evidence)))
+    named = {item.event_id for item in cited}
+    return cited + tuple(Evidence(source) for source in dict.fromkeys(sources) if source not in named)
+
+
+# Rows and back ------------------------------------------------------------------------------------------------------
+
+
+def assertion_values(row: Assertion) -> Values:
+    values = {name: getattr(row, name) for name in _ASSERTION}
+    values["act"], values["tier"] = row.act.value, int(row.tier)
+    values["subjects"] = _json(row.subjects)
+    values["evidence"] = _json([_packed(e) for e in row.evidence])
+    values["rejected"] = _json(row.rejected)
+    return values
+
+
+def tombstone_values() -> Values:
+    """What an erasure writes over an assertion: the same row as an event that is read when already forgotten."""
+    return {**_CLEARED, "tier": 0, "subjects": None, "evidence": None, "rejected": None, "forgotten": True}
+
+
+def assertion_from(row: Row[Any]) -> Assertion:
+    values = dict(row._mapping)
+    values["act"], values["tier"] = Act(values["act"]), Tier(values["tier"])
+    values["subjects"] = _tuple(values["subjects"])
+    values["rejected"] = _tuple(values["rejected"])
+    values["evidence"] = _evidence(values["evidence"])
+    return Assertion(**values)
+
+
+def record_values(record: Record) -> Values:
+    values = {name: getattr(record, name) for name in _RECORD}
+    values["status"] = record.status.value
+    values["trust"], values["authority"] = int(record.trust), int(record.authority)
+    values["subjects"] = _json(record.subjects)
+    values["evidence"] = _json([_packed(e) for e in record.evidence])
+    return values
+
+
+def record_from(row: Row[Any]) -> Record:
+    values = dict(row._mapping)
+    values.pop("number", None)
+    values["status"] = Status(values["status"])
+    values["trust"], values["authority"] = Tier(values["trust"]), Tier(values["authority"])
+    values["subjects"] = _tuple(values["subjects"])
+    values["evidence"] = _evidence(values["evidence"])
+    return Record(**values)
+
+
+def _packed(evidence: Evidence) -> list[Any]:
+    tier = None if evidence.tier is None else int(evidence.tier)
+    if evidence.start is None and evidence.end is None:
+        return [evidence.event_id] if tier is None else [evidence.event_id, tier]
+    return [evidence.event_id, tier, evidence.start, evidence.end]
+
+
+def _evidence(stored: str | None) -> tuple[Evidence, ...]:
+    return tuple(_unpacked(*item) for item in orjson.loads(stored)) if stored else ()
+
+
+def _unpacked(
+    event_id: str, tier: int | None = None, start: int | None = None, end: int | None = None
+) -> Evidence:
+    return Evidence(event_id, start, end, None if tier is None else Tier(tier))
+
+
+def _json(items: Sequence[Any]) -> str | None:
+    return orjson.dumps(items).decode() if items else None
+
+
+def _tuple(stored: str | None) -> tuple[str, ...]:
+    return tuple(orjson.loads(stored)) if stored else ()
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Slices that fit into one IN list."""
+    return (items[at : at + CHUNK] for at in range(0, len(items), CHUNK))
+
+
+def insert_new(conn: Connection, table: Table, rows: Mapping[tuple[Any, ...], Values]) -> None:
+    """Insert the rows whose primary key (the mapping's key, in column order) is not there yet."""
+    keys = list(table.primary_key.columns)
+    wanted = list(rows)
+    for chunk in chunks(wanted):
+        present = {
+            tuple(found)
+            for found in conn.execute(
+                table.select().with_only_columns(*keys).where(keys[0].in_(sorted({key[0] for key in chunk})))
+            )
+        }
+        new = [rows[key] for key in chunk if key not in present]
+        if new:
+            conn.execute(table.insert(), new)

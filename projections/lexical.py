@@ -1,0 +1,53 @@
+"""The port of a lexical index whose scores come from the asked scopes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from sqlalchemy import Connection
+
+from mnemolog.domain.lexical import Matches, Term
+
+
+class LexicalDocument(NamedTuple):
+    """One text to index: its number (unique in the index), its interned scope, its tokens."""
+
+    doc: int
+    scope: int
+    tokens: Sequence[str]
+
+
+class LexicalIndex(Protocol):
+    """Every call works inside the caller's transaction; two implementations give the same scores."""
+
+    def create(self, conn: Connection) -> None:
+        """Make the tables where they are absent."""
+
+    def drop(self, conn: Connection) -> None:
+        """Remove the tables."""
+
+    def add(self, conn: Connection, docs: Sequence[LexicalDocument]) -> None:
+        """Index new documents. To change one, remove it first."""
+
+    def remove(self, conn: Connection, docs: Sequence[LexicalDocument]) -> int:
+        """Remove documents, given with the tokens they were added with; absent ones are passed over.
+
+        Raises `CorruptStore`, before anything is changed, where scope or tokens are not the ones stored.
+        """
+
+    def matches(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Matches:
+        """Postings of the terms and the statistics of exactly these scopes."""
+
+    def search(
+        self,
+        conn: Connection,
+        scopes: Sequence[int],
+        query: Sequence[Term],
+        newness: Callable[[int], int] = ...,
+        limit: int | None = None,
+    ) -> list[tuple[int, float]]:
+        """All documents of these scopes with a term of the query and their BM25, best first."""
+
+    def optimize(self, conn: Connection) -> None:
+        """Merge everything, so that no trace of a removed document is left in live pages."""

@@ -1,0 +1,193 @@
+"""What every view file keeps beside its rows: the checkpoint, the events that failed, and the dismissed ones.
+
+All of it changes in the same transaction as the rows, so a crash never separates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from traceback import extract_tb
+from typing import Final
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    delete,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert
+
+_METADATA: Final = MetaData()
+_CHECKPOINT: Final = Table(
+    "checkpoint",
+    _METADATA,
+    Column("projection", String, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("stale", Integer, nullable=False, server_default="0"),
+)
+_PARKED: Final = Table(
+    "parked",
+    _METADATA,
+    Column("position", Integer, primary_key=True),
+    Column("event_id", String, nullable=False),
+    Column("owner", String, index=True),
+    Column("reason", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("erased", Integer, nullable=False),
+    Column("at", String, nullable=False),
+)
+_DISMISSED: Final = Table(
+    "dismissed",
+    _METADATA,
+    Column("position", Integer, primary_key=True),
+    Column("event_id", String, nullable=False),
+)
+
+
+class ParkedState(StrEnum):
+    FAILED = "failed"
+    WAITING = "waiting"
+    """Waits behind an earlier event of the same owner that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedEvent:
+    """An event that is not in the view. owner: who waits behind it, None for nobody; reason: never any text.
+
+    erased: a later erasure that covers it was applied already, so that it will be folded as FORGOTTEN.
+    """
+
+    position: int
+    event_id: str
+    owner: str | None
+    reason: str
+    state: ParkedState
+    erased: bool
+    at: str
+
+
+@dataclass(slots=True)
+class ViewState:
+    """What a view file knows of itself; true as long as a compare-and-set of `position` succeeds."""
+
+    position: int
+    stale: bool
+    blocked: set[str]
+    parked: bool
+    dismissed: dict[int, str]
+
+
+class Parking:
+    """The checkpoint and the parked events of one projection in its view file."""
+
+    def __init__(self, projection: str, partition: int = 0) -> None:
+        self._key = {"projection": projection, "partition": partition}
+        self._mine = (_CHECKPOINT.c.projection == projection) & (_CHECKPOINT.c.partition == partition)
+
+    def create(self, conn: Connection, dismissed: Iterable[tuple[int, str]]) -> None:
+        """The tables of a new view, which begins at position 0 and will skip the dismissed events."""
+        _METADATA.create_all(conn)
+        conn.execute(insert(_CHECKPOINT).values(**self._key, position=0))
+        for position, event_id in dismissed:
+            self.dismiss(conn, position, event_id)
+
+    def load(self, conn: Connection) -> ViewState:
+        position, stale = conn.execute(
+            select(_CHECKPOINT.c.position, _CHECKPOINT.c.stale).where(self._mine)
+        ).one()
+        owners = conn.execute(select(_PARKED.c.owner).distinct()).scalars().all()
+        dismissed = {row.position: row.event_id for row in conn.execute(select(_DISMISSED))}
+        return ViewState(position, bool(stale), {o for o in owners if o is not None}, bool(owners), dismissed)
+
+    def advance(self, conn: Connection, position: int, to: int) -> bool:
+        """Compare and set. False where another runner was faster: then nothing of this batch may stay."""
+        moved = update(_CHECKPOINT).where(self._mine, _CHECKPOINT.c.position == position).values(position=to)
+        return conn.execute(moved).rowcount == 1
+
+    def mark_stale(self, conn: Connection) -> None:
+        """This view no longer follows from the log: it has to be built anew."""
+        conn.execute(update(_CHECKPOINT).where(self._mine).values(stale=1))
+
+    def park(self, conn: Connection, row: ParkedEvent) -> None:
+        """Set a failed event aside. Later failures of the owner now wait for it, as it is the first in order."""
+        self._put(conn, row)
+        if row.owner is not None:
+            later = (_PARKED.c.owner == row.owner) & (_PARKED.c.position > row.position)
+            conn.execute(update(_PARKED).where(later).values(state=ParkedState.WAITING, reason=""))
+
+    def hold(self, conn: Connection, row: ParkedEvent) -> None:
+        """Set an event aside that waits behind another."""
+        self._put(conn, row)
+
+    def _put(self, conn: Connection, row: ParkedEvent) -> None:
+        values = {
+            "position": row.position,
+            "event_id": row.event_id,
+            "owner": row.owner,
+            "reason": row.reason,
+            "state": row.state.value,
+            "erased": int(row.erased),
+            "at": row.at,
+        }
+        conn.execute(insert(_PARKED).values(values).on_conflict_do_update(set_=values))
+
+    def unpark(self, conn: Connection, positions: Sequence[int]) -> None:
+        conn.execute(delete(_PARKED).where(_PARKED.c.position.in_(positions)))
+
+    def dismiss(self, conn: Connection, position: int, event_id: str) -> None:
+        values = {"position": position, "event_id": event_id}
+        conn.execute(insert(_DISMISSED).values(values).on_conflict_do_nothing())
+
+    def find(self, conn: Connection, position: int) -> ParkedEvent | None:
+        return next(iter(self._rows(conn, _PARKED.c.position == position)), None)
+
+    def rows(self, conn: Connection) -> list[ParkedEvent]:
+        """Everything that is parked, in log order."""
+        return self._rows(conn, _PARKED.c.position > 0)
+
+    def mark_erased(self, conn: Connection, positions: Sequence[int]) -> None:
+        conn.execute(update(_PARKED).where(_PARKED.c.position.in_(positions)).values(erased=1))
+
+    def waiting(self, conn: Connection, owner: str, limit: int) -> list[ParkedEvent]:
+        """The first events that wait for this owner."""
+        waits = (_PARKED.c.owner == owner) & (_PARKED.c.state == ParkedState.WAITING.value)
+        return self._rows(conn, waits, limit)
+
+    def counts(self, conn: Connection) -> dict[ParkedState, int]:
+        rows = conn.execute(select(_PARKED.c.state, func.count()).group_by(_PARKED.c.state)).tuples()
+        return {ParkedState(state): count for state, count in rows}
+
+    def is_parked(self, conn: Connection, owner: str) -> bool:
+        return (
+            conn.execute(select(_PARKED.c.position).where(_PARKED.c.owner == owner).limit(1)).first()
+            is not None
+        )
+
+    def _rows(
+        self, conn: Connection, condition: ColumnElement[bool], limit: int | None = None
+    ) -> list[ParkedEvent]:
+        query = select(_PARKED).where(condition).order_by(_PARKED.c.position).limit(limit)
+        return [
+            ParkedEvent(r.position, r.event_id, r.owner, r.reason, ParkedState(r.state), bool(r.erased), r.at)
+            for r in conn.execute(query)
+        ]
+
+
+def reason_of(error: BaseException) -> str:
+    """The class of an error and where in the code it arose; its message may quote text and is left out."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
+    if not frames:
+        return type(error).__name__
+    last = frames[-1]
+    return f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno} {last.name}"

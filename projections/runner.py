@@ -1,0 +1,364 @@
+"""`Runner`: keeps the views at the head of the log, whoever asks first; rebuilds, compares and purges them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from threading import Event, Lock, Thread
+from typing import Final
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, StoreClosed
+from mnemolog.projections.folding import Lane, SharedProjection
+from mnemolog.projections.parking import ParkedEvent, ParkedState
+from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
+from mnemolog.projections.supervision import Supervisor, Trouble
+
+Progress = Callable[[int, int], None]
+"""Called with (positions done, positions in all)."""
+
+BATCH: Final = 1000
+
+
+class ViewCondition(StrEnum):
+    """What a view is doing, for people."""
+
+    LIVE = "live"
+    PAUSED = "paused"
+    FAILING = "failing"
+    """Its last attempt to advance raised; it is tried again after a while."""
+    STALE = "stale"
+    """It has to be built anew, and will be at the next advance."""
+    REBUILDING = "rebuilding"
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a view is. head: the real head of the log; failed and waiting: events that are parked."""
+
+    projection: str
+    version: str
+    position: int
+    head: int
+    failed: int
+    waiting: int
+    condition: ViewCondition
+
+    @property
+    def lag(self) -> int:
+        return self.head - self.position
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The background thread and the troubles of each projection (and of the thread itself, as `runner`)."""
+
+    running: bool
+    paused: bool
+    troubles: Mapping[str, Trouble]
+
+    @property
+    def crashes(self) -> int:
+        return sum(trouble.crashes for trouble in self.troubles.values())
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class Runner:
+    """Runs projections over one log. Any thread may call it.
+
+    A view is advanced by whoever needs it: a reader in `catch_up`, or the background thread after `start`;
+    both go through one lock per view and one compare-and-set per batch.
+
+    poll: seconds between looks at the log when no doorbell rings.
+    backoff: seconds before the first retry after a crash, and the most that doubling may reach.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        views: ViewStore,
+        projections: Sequence[Projection],
+        *,
+        batch_size: int = BATCH,
+        poll: float = 0.2,
+        backoff: tuple[float, float] = (0.1, 30.0),
+        clock: Clock | None = None,
+    ) -> None:
+        self._log, self._views = log, views
+        self._clock = clock or SystemClock()
+        self._batch_size, self._poll = batch_size, poll
+        self._shared = {projection.name: SharedProjection(projection) for projection in projections}
+        self._lanes: dict[str, Lane] = {}
+        self._rebuilds = {name: Lock() for name in self._shared}
+        self._supervisors = {name: Supervisor(*backoff) for name in [*self._shared, "runner"]}
+        self._stopping, self._paused, self._round = Event(), Event(), Lock()
+        self._thread: Thread | None = None
+
+    # Opening and building ---------------------------------------------------------------------------------------
+
+    def open(self, progress: Progress | None = None) -> None:
+        """Take up the live views; build those that are absent, damaged, ahead of the log or of another version."""
+        head = self._log.head()
+        for name, shared in self._shared.items():
+            lane = self._existing(name, shared, head)
+            if lane is None:
+                self.rebuild(name, progress=progress)
+            else:
+                self._lanes[name] = lane
+
+    def _existing(self, name: str, shared: SharedProjection, head: int) -> Lane | None:
+        file = self._views.live(name)
+        if file is None or file.version != shared.projection.version:
+            return None
+        lane = Lane(self._log, self._views, shared, file, self._clock, self._batch_size)
+        try:
+            position = lane.load().position
+        except SQLAlchemyError:
+            return None
+        return lane if position <= head else None
+
+    def rebuild(self, name: str, batch_size: int | None = None, progress: Progress | None = None) -> None:
+        """Fold the whole log into a new file beside the live one, then switch all readers to it at once."""
+        shared = self._projection(name)
+        with self._rebuilds[name]:
+            head = self._log.head()
+            file = self._views.create_shadow(name, shared.projection.version)
+            size = batch_size or self._batch_size
+            lane = Lane(self._log, self._views, shared, file, self._clock, size, built_from=head)
+            try:
+                lane.prepare()
+                while lane.position < head and lane.advance():
+                    if progress is not None:
+                        progress(min(lane.position, head), head)
+                self._switch(name, lane)
+            except BaseException:
+                self._views.drop(file)
+                raise
+            lane.batch_size = self._batch_size
+
+    def _switch(self, name: str, new: Lane) -> None:
+        """Nobody sees a position go backwards: the new view first reaches what the old one showed."""
+        old = self._lanes.get(name)
+        if old is None:
+            self._activate(new)
+            return
+        with old.lock:
+            target = max(old.position, self._log.head())
+            while new.position < target and new.advance():
+                pass
+            self._activate(new)
+            old.closed = True
+
+    def _activate(self, lane: Lane) -> None:
+        self._views.activate(lane.file)
+        self._lanes[lane.file.name] = lane
+
+    # Advancing ---------------------------------------------------------------------------------------------------
+
+    def catch_up(self, name: str, to: int | None = None, timeout: float = 30.0) -> int:
+        """Advance the view, in this thread, to position `to` (default: the head of the log); its position then.
+
+        Raises ProjectionStalled where it is not there after `timeout` seconds, as when `to` is not written yet.
+        """
+        target = self._log.head() if to is None else to
+        deadline = time.monotonic() + timeout
+        while True:
+            lane = self._lane(name)
+            if lane.stale:
+                self.rebuild(name)
+            elif lane.position >= target:
+                return lane.position
+            else:
+                self._step(lane, target, deadline)
+
+    def catch_up_all(self, to: int | None = None, timeout: float = 30.0) -> int:
+        """Advance every view; the lowest position of all."""
+        target = self._log.head() if to is None else to
+        return min((self.catch_up(name, target, timeout) for name in self._shared), default=target)
+
+    def _step(self, lane: Lane, target: int, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ProjectionStalled(
+                f"view {lane.file.name!r} is at position {lane.position}, not {target}: see"
+                " `mnemolog projections lag`, then retry"
+            )
+        try:
+            moved = lane.advance(left)
+        except Exception as error:
+            if not self._views.is_unavailable(error):
+                raise
+            raise ProjectionStalled(f"view {lane.file.name!r} cannot be written: check the disk") from error
+        if not moved and lane.position < target:
+            self._log.wait(lane.position, min(self._poll, left))
+
+    @contextmanager
+    def read(self, name: str, at_least: int | None = None, timeout: float = 30.0) -> Iterator[Connection]:
+        """A read transaction on the live view, first caught up to `at_least` (default: the head of the log)."""
+        self.catch_up(name, at_least, timeout)
+        with self._views.connect(name) as conn:
+            yield conn
+
+    # In the background -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Keep all views caught up in one daemon thread."""
+        if self._thread is None or not self._thread.is_alive():
+            self._stopping.clear()
+            self._thread = Thread(target=self._run, name="mnemolog-runner", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """End the background thread after its current batch. `start` begins it again."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+            self._thread = None
+
+    def pause(self) -> None:
+        """Hold the background thread; no batch of it is under way when this returns. Readers still catch up."""
+        self._paused.set()
+        with self._round:
+            pass
+
+    def resume(self) -> None:
+        self._paused.clear()
+
+    def _run(self) -> None:
+        thread = self._supervisors["runner"]
+        while not self._stopping.is_set():
+            try:
+                self._go_round()
+                thread.worked()
+            except Exception as error:
+                thread.crashed(error)
+                self._stopping.wait(thread.delay)
+
+    def _go_round(self) -> None:
+        with self._round:
+            moved = [] if self._paused.is_set() else [self._push(name) for name in self._shared]
+        if any(moved):
+            return
+        seen = self._log.head()
+        if self._paused.is_set() or any(lane.position < seen for lane in self._lanes.values()):
+            self._stopping.wait(self._poll)
+        else:
+            self._log.wait(seen, self._poll)
+
+    def _push(self, name: str) -> bool:
+        supervisor = self._supervisors[name]
+        if not supervisor.is_due():
+            return False
+        try:
+            lane = self._lane(name)
+            if lane.stale:
+                self.rebuild(name)
+            moved = lane.advance(0)
+        except StoreClosed:
+            return False
+        except Exception as error:
+            supervisor.crashed(error)
+            return False
+        supervisor.worked()
+        return moved
+
+    # Looking -----------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        return list(self._shared)
+
+    def health(self) -> Health:
+        running = self._thread is not None and self._thread.is_alive()
+        troubles = {name: supervisor.trouble for name, supervisor in self._supervisors.items()}
+        return Health(running, self._paused.is_set(), troubles)
+
+    def lag(self) -> list[Lag]:
+        """Every projection's place against the real head of the log, without advancing it."""
+        head = self._log.head()
+        return [self._lag(name, head) for name in self._shared]
+
+    def _lag(self, name: str, head: int) -> Lag:
+        lane = self._lane(name)
+        with self._views.connect(name) as conn:
+            state, counts = lane.parking.load(conn), lane.parking.counts(conn)
+        failed, waiting = (counts.get(kind, 0) for kind in (ParkedState.FAILED, ParkedState.WAITING))
+        condition = self._condition(name, state.stale)
+        return Lag(name, lane.file.version, state.position, head, failed, waiting, condition)
+
+    def _condition(self, name: str, stale: bool) -> ViewCondition:
+        if self._rebuilds[name].locked():
+            return ViewCondition.REBUILDING
+        if stale:
+            return ViewCondition.STALE
+        if self._supervisors[name].trouble.backoff:
+            return ViewCondition.FAILING
+        return ViewCondition.PAUSED if self._paused.is_set() else ViewCondition.LIVE
+
+    def parked(self, name: str) -> list[ParkedEvent]:
+        """The events that are not in the view because they failed, or wait behind one that failed."""
+        lane = self._lane(name)
+        with self._views.connect(name) as conn:
+            return lane.parking.rows(conn)
+
+    def parked_owner(self, name: str, owner: str) -> bool:
+        """Whether events of this owner are parked, so that a read of the view is not complete for it."""
+        lane = self._lane(name)
+        with self._views.connect(name) as conn:
+            return lane.parking.is_parked(conn, owner)
+
+    def dump(self, name: str) -> list[tuple[object, ...]]:
+        """The ordered logical content of the live view, as far as it is."""
+        projection = self._projection(name).projection
+        with self._views.connect(name) as conn:
+            return list(projection.dump(conn))
+
+    def dump_hash(self, name: str) -> str:
+        """SHA-256 of the dump, as hex: equal for two views with equal content."""
+        digest, projection = hashlib.sha256(), self._projection(name).projection
+        with self._views.connect(name) as conn:
+            for row in projection.dump(conn):
+                digest.update(repr(tuple(row)).encode("utf-8", "backslashreplace") + b"\n")
+        return digest.hexdigest()
+
+    def purge(self, name: str) -> bool:
+        """Make deleted text leave the bytes of the view. False: a reader was in the way, so purge again later."""
+        while True:
+            lane = self._lane(name)
+            with lane.lock:
+                if not lane.closed:
+                    return self._views.purge(lane.file, self._projection(name).projection.purge)
+
+    def _projection(self, name: str) -> SharedProjection:
+        if name not in self._shared:
+            raise InvalidInput(f"no projection {name!r}: there are {', '.join(self._shared)}")
+        return self._shared[name]
+
+    def _lane(self, name: str) -> Lane:
+        self._projection(name)
+        if name not in self._lanes:
+            raise NotFound(f"view {name!r} is not open: call open() first")
+        return self._lanes[name]
+
+
+__all__ = [
+    "BATCH",
+    "Health",
+    "Lag",
+    "Progress",
+    "Runner",
+    "SystemClock",
+    "ViewCondition",
+]

@@ -1,0 +1,85 @@
+"""Scopes as small numbers inside one view, so that indexes and joins stay cheap and scope comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, UniqueConstraint, select
+from sqlalchemy.dialects.sqlite import insert
+
+from mnemolog.domain.scope import ANY, LEVELS, RECORD_LEVELS, Scope, ScopeIds
+
+_STORED: Final = LEVELS[:-1]
+
+
+class ScopeTable:
+    """Interned scopes of one view. Sessions are provenance and never part of an interned scope.
+
+    Numbers are per view file and mean nothing outside it.
+    """
+
+    def __init__(self, metadata: MetaData) -> None:
+        self.table = Table(
+            "scopes",
+            metadata,
+            Column("number", Integer, primary_key=True),
+            *(Column(level, String, nullable=False, server_default="") for level in _STORED),
+            UniqueConstraint(*_STORED),
+        )
+        self._numbers: dict[ScopeIds, int] = {}
+
+    def forget_cache(self) -> None:
+        """After a rolled back transaction: numbers handed out inside it may not exist."""
+        self._numbers.clear()
+
+    def number(self, conn: Connection, scope: ScopeIds) -> int:
+        """The number of the scope without its session, made if it is new."""
+        known = self._numbers.get(scope)
+        if known is not None:
+            return known
+        values = {level: getattr(scope, level) or "" for level in _STORED}
+        conn.execute(insert(self.table).values(values).on_conflict_do_nothing())
+        query = select(self.table.c.number).where(*(self.table.c[k] == v for k, v in values.items()))
+        number = int(conn.execute(query).scalar_one())
+        self._numbers[scope] = number
+        return number
+
+    def scope(self, conn: Connection, number: int) -> ScopeIds:
+        """The scope behind a number."""
+        row = conn.execute(select(self.table).where(self.table.c.number == number)).mappings().one()
+        return ScopeIds(Scope.of({level: row[level] for level in _STORED}))
+
+    def visible(
+        self,
+        conn: Connection,
+        caller: ScopeIds,
+        *,
+        exact: Collection[str] = (),
+        allowed: Callable[[ScopeIds], bool] | None = None,
+    ) -> dict[int, ScopeIds]:
+        """Numbers of every stored scope that `caller` sees (`domain.scope.sees`), each with its scope.
+
+        allowed: a further condition, for callers that ask for `ANY`.
+        """
+        query = select(self.table)
+        for level in _STORED:
+            column, value = self.table.c[level], getattr(caller, level)
+            if value == ANY:
+                continue
+            query = (
+                query.where(column == (value or ""))
+                if level == "tenant" or level in exact
+                else query.where(column.in_(("", value)) if value else column == "")
+            )
+        found = {}
+        for row in conn.execute(query).mappings():
+            scope = ScopeIds(Scope.of({level: row[level] for level in _STORED}))
+            if allowed is None or allowed(scope):
+                found[row["number"]] = scope
+        return found
+
+
+def record_scope(scope: ScopeIds) -> ScopeIds:
+    """What a turn or a record belongs to by default: the scope without agent and session."""
+    return ScopeIds(scope.at(RECORD_LEVELS))

@@ -1,0 +1,303 @@
+"""Projection `turns`: what was said and returned, searchable; with sessions and feedback beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Final
+
+from sqlalchemy import Column, Connection, Index, Integer, MetaData, String, Table, delete, select, union
+
+from mnemolog.domain.events import (
+    ERASURE,
+    HAPPENED,
+    Event,
+    FeedbackGiven,
+    Recorded,
+    SessionClosed,
+    SessionOpened,
+    ToolCalled,
+    ToolReturned,
+    TurnRecorded,
+    UtteranceChunkRecorded,
+)
+from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
+from mnemolog.domain.scope import LEVELS
+from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
+from mnemolog.projections.scope_numbers import ScopeNumbers
+from mnemolog.projections.scopes import ScopeTable, record_scope
+from mnemolog.projections.versions import version_of
+
+INDEXED_CHARACTERS: Final = 65_536
+"""How much of one text can be found by its words; the rest is stored and shown."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_CHUNK: Final = 500
+_SPOKEN: Final = (TurnRecorded, UtteranceChunkRecorded, ToolCalled, ToolReturned)
+_UNINDEXED_ROLES: Final = frozenset({"system"})
+
+METADATA: Final = MetaData()
+SCOPES: Final = ScopeTable(METADATA).table
+TURNS: Final = Table(
+    "turns",
+    METADATA,
+    Column("position", Integer, primary_key=True),
+    Column("event_id", String, nullable=False, unique=True),
+    Column("kind", String, nullable=False),
+    Column("scope", Integer, nullable=False),
+    Column("session", String),
+    Column("agent", String),
+    Column("role", String),
+    Column("author", String),
+    Column("tool", String),
+    Column("call_id", String),
+    Column("error", Integer, nullable=False),
+    Column("occurred_at", String, nullable=False),
+    Column("occurred_us", Integer, nullable=False),
+    Column("origin", Integer, nullable=False),
+    Column("text", String, nullable=False),
+    Column("blob", String),
+)
+Index("turns_by_session", TURNS.c.session, TURNS.c.position)
+Index("turns_by_scope", TURNS.c.scope, TURNS.c.position)
+SESSION_EVENTS: Final = Table(
+    "session_events",
+    METADATA,
+    Column("position", Integer, primary_key=True),
+    Column("event_id", String, nullable=False, unique=True),
+    Column("session", String, nullable=False, index=True),
+    Column("scope", Integer, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("timezone", String),
+    Column("title", String),
+)
+FEEDBACK: Final = Table(
+    "feedback",
+    METADATA,
+    Column("position", Integer, primary_key=True),
+    Column("event_id", String, nullable=False, unique=True),
+    Column("target", String, nullable=False, index=True),
+    Column("scope", Integer, nullable=False),
+    Column("rating", String, nullable=False),
+    Column("comment", String),
+)
+SUBJECTS: Final = Table(
+    "turn_subjects",
+    METADATA,
+    Column("subject", String, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    sqlite_with_rowid=False,
+)
+_ROW_TABLES: Final = (TURNS, SESSION_EVENTS, FEEDBACK)
+Values = dict[str, Any]
+
+
+class Turns:
+    """The projection. An event whose content is destroyed leaves no row.
+
+    index: found by position; its documents hold speaker or tool, date and text.
+    """
+
+    name = "turns"
+    topics: frozenset[str] | None = HAPPENED | ERASURE | {FeedbackGiven.topic}
+    bodies = True
+
+    def __init__(self, index: LexicalIndex, analyzer: Analyzer) -> None:
+        self.version = version_of("1", f"a{ANALYZER_VERSION}")
+        self.index, self.analyzer = index, analyzer
+        self._scopes = ScopeNumbers(record_scope)
+
+    def forget_cache(self) -> None:
+        """Scope numbers belong to one file."""
+        self._scopes.forget()
+
+    def create(self, conn: Connection) -> None:
+        METADATA.create_all(conn)
+        self.index.create(conn)
+
+    def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
+        start = 0
+        for end, recorded in enumerate(batch):
+            if recorded.envelope.topic in ERASURE:
+                self._insert(conn, batch[start:end])
+                self._erase(conn, recorded)
+                start = end + 1
+        self._insert(conn, batch[start:])
+
+    def _insert(self, conn: Connection, batch: Sequence[Recorded]) -> None:
+        rows: dict[Table, list[Values]] = {table: [] for table in _ROW_TABLES}
+        subjects: list[tuple[str, int]] = []
+        for recorded in batch:
+            placed = self._place(conn, recorded)
+            if placed is not None:
+                table, values = placed
+                rows[table].append(values)
+                subjects += _other_subjects(recorded)
+        for table, rows_of_table in rows.items():
+            row_of = itemgetter(*(column.name for column in table.columns))
+            insert_rows(conn, table, [row_of(values) for values in rows_of_table])
+        insert_rows(conn, SUBJECTS, subjects)
+        self.index.add(conn, [doc for values in rows[TURNS] if (doc := self._document(values))])
+
+    def _place(self, conn: Connection, recorded: Recorded) -> tuple[Table, Values] | None:
+        """The table and the row of an event; None where it leaves none."""
+        event, base = recorded.event, None
+        if isinstance(event, _SPOKEN):
+            spoken = _spoken(event)
+            if isinstance(spoken["text"], str):
+                base = TURNS, {**spoken, **_told(recorded)}
+        elif isinstance(event, SessionOpened | SessionClosed):
+            if recorded.envelope.scope.session is not None:
+                base = SESSION_EVENTS, {**_session(event), "session": recorded.envelope.scope.session}
+        elif isinstance(event, FeedbackGiven):
+            values = {"target": event.target, "rating": event.rating, "comment": _text(event.comment)}
+            base = FEEDBACK, values
+        if base is None:
+            return None
+        base[1]["position"], base[1]["event_id"] = recorded.position, recorded.envelope.id
+        base[1]["scope"] = self._scopes.number(conn, recorded.envelope.scope)
+        return base
+
+    def _document(self, row: Values) -> LexicalDocument | None:
+        if row["role"] in _UNINDEXED_ROLES:
+            return None
+        speaker = row["author"] or row["role"] or row["tool"] or ""
+        text = f"{speaker} {_date(row['occurred_at'][:10])} {row['text'][:INDEXED_CHARACTERS]}"
+        return LexicalDocument(row["position"], row["scope"], self.analyzer.document(text))
+
+    def _erase(self, conn: Connection, recorded: Recorded) -> None:
+        clear = recorded.envelope.clear
+        if recorded.envelope.topic == "ContentErased":
+            for ids in _chunks(clear["events"]):
+                for table in _ROW_TABLES:
+                    positions = select(table.c.position).where(table.c.event_id.in_(ids))
+                    self._delete(conn, table, conn.execute(positions).scalars().all())
+            return
+        theirs = _of_subject(conn, clear["subject"])
+        for table in _ROW_TABLES:
+            self._delete(conn, table, theirs)
+
+    def _delete(self, conn: Connection, table: Table, positions: Sequence[int]) -> None:
+        for some in _chunks(positions):
+            if table is TURNS:
+                rows = conn.execute(select(TURNS).where(TURNS.c.position.in_(some))).mappings()
+                self.index.remove(conn, [doc for row in rows if (doc := self._document(dict(row)))])
+            conn.execute(delete(table).where(table.c.position.in_(some)))
+            conn.execute(delete(SUBJECTS).where(SUBJECTS.c.position.in_(some)))
+
+    def dump(self, conn: Connection) -> Iterator[tuple[object, ...]]:
+        levels = [SCOPES.c[level] for level in LEVELS[:-1]]
+        for table in _ROW_TABLES:
+            columns = [column for column in table.c if column.name != "scope"]
+            query = select(*columns, *levels).join(SCOPES, SCOPES.c.number == table.c.scope)
+            for row in conn.execute(query.order_by(table.c.position)):
+                yield (table.name, *row)
+        for row in conn.execute(select(SUBJECTS).order_by(*SUBJECTS.primary_key)):
+            yield (SUBJECTS.name, *row)
+        for row in conn.execute(select(SCOPES.c.number, *levels).order_by(*levels)):
+            found = self.index.matches(conn, [row[0]], [])
+            if found.docs:
+                yield ("indexed", *row[1:], found.docs, found.tokens)
+
+    def purge(self, conn: Connection) -> None:
+        self.index.optimize(conn)
+        self.analyzer.forget()
+
+
+def _told(recorded: Recorded) -> Values:
+    """What the envelope says of a turn."""
+    envelope = recorded.envelope
+    moment = datetime.fromisoformat(envelope.occurred_at)
+    blob = envelope.clear.get("blob")
+    return {
+        "session": envelope.scope.session,
+        "agent": envelope.scope.agent,
+        "occurred_at": envelope.occurred_at,
+        "occurred_us": (moment - _EPOCH) // _MICROSECOND,
+        "origin": int(envelope.origin),
+        "blob": None if blob is None else json.dumps(blob, ensure_ascii=False, sort_keys=True),
+    }
+
+
+def _spoken(event: Event) -> Values:
+    """What the body says of a turn. Fields whose own part was destroyed are absent, as if never given."""
+    if isinstance(event, TurnRecorded | UtteranceChunkRecorded):
+        kind = "turn" if isinstance(event, TurnRecorded) else "chunk"
+        return _values(kind, event.content, role=event.role, author=event.author)
+    if isinstance(event, ToolCalled):
+        return _values("tool_call", _readable(event.arguments), tool=event.name, call_id=event.call_id)
+    assert isinstance(event, ToolReturned)
+    failed = event.error is True
+    return _values("tool_result", event.output, tool=event.name, call_id=event.call_id, error=failed)
+
+
+def _values(
+    kind: str,
+    text: object,
+    role: object = None,
+    author: object = None,
+    tool: object = None,
+    call_id: object = None,
+    error: bool = False,
+) -> Values:
+    return {
+        "kind": kind,
+        "text": text,
+        "role": _text(role),
+        "author": _text(author),
+        "tool": _text(tool),
+        "call_id": _text(call_id),
+        "error": int(error),
+    }
+
+
+def _session(event: SessionOpened | SessionClosed) -> Values:
+    if isinstance(event, SessionOpened):
+        return {"kind": "opened", "timezone": _text(event.timezone), "title": _text(event.title)}
+    return {"kind": "closed", "timezone": None, "title": None}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _readable(arguments: object) -> object:
+    """JSON arguments with escaped letters (\\uc548) written as letters, so that they can be read and found."""
+    if not isinstance(arguments, str) or "\\u" not in arguments:
+        return arguments
+    try:
+        readable = json.dumps(json.loads(arguments), ensure_ascii=False)
+        readable.encode()
+    except ValueError:
+        return arguments
+    return readable
+
+
+def _other_subjects(recorded: Recorded) -> list[tuple[str, int]]:
+    user = recorded.envelope.scope.user
+    named = {subject for part in recorded.envelope.parts for subject in part.subjects if subject != user}
+    return [(subject, recorded.position) for subject in named]
+
+
+def _of_subject(conn: Connection, subject: str) -> list[int]:
+    """Positions of every row in the subject's own scopes, or that names the subject."""
+    own = select(SCOPES.c.number).where(SCOPES.c.user == subject)
+    parts = [select(table.c.position).where(table.c.scope.in_(own)) for table in _ROW_TABLES]
+    named = select(SUBJECTS.c.position).where(SUBJECTS.c.subject == subject)
+    return sorted(conn.execute(union(*parts, named)).scalars())
+
+
+@lru_cache(maxsize=4096)
+def _date(day: str) -> str:
+    return date_tokens(datetime.fromisoformat(day))
+
+
+def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = list(values)
+    for at in range(0, len(rest), _CHUNK):
+        yield rest[at : at + _CHUNK]

@@ -1,0 +1,1 @@
+"""Event-sourced memory for AI agents."""

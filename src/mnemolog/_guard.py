@@ -1,0 +1,111 @@
+"""The one place that every method passes: is the store open, is the scope allowed, who is asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mnemolog.domain.errors import AccessDenied, InvalidInput
+from mnemolog.domain.events import AccessRefused, Draft, Event
+from mnemolog.domain.principal import Action, Principal, Tier, may_see, refusal
+from mnemolog.domain.scope import ANY, LEVELS, Scope, ScopeIds
+from mnemolog.infra.compose import Store
+
+_UNKNOWN: Final = "?"
+"""Stands for a level value that the directory does not know: it equals no stored id."""
+
+
+class Guard:
+    """Checks a principal's calls on a store, and turns names into ids."""
+
+    def __init__(self, store: Store, principal: Principal) -> None:
+        self.store, self.principal = store, principal
+        self._actors: dict[str, str] = {}
+
+    def enter(self, action: Action, scope: Scope | None = None) -> None:
+        """Raise unless the store is open and the principal may do `action` (in `scope`). Refusals are recorded."""
+        self.store.check_open()
+        if scope is None:
+            scope = self.principal.scopes[0] if self.principal.scopes else None
+        elif not isinstance(scope, Scope):
+            raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")
+        elif scope.has_any and action not in (Action.READ, Action.INSPECT):
+            raise InvalidInput("a write needs one value per level: ANY is for reads")
+        reason = self._refusal(action, scope)
+        if reason is not None:
+            self.refuse(action, reason, scope)
+            raise AccessDenied(f"{self.principal.role.value} {self.principal.id!r}: {reason}")
+
+    def _refusal(self, action: Action, scope: Scope | None) -> str | None:
+        if scope is None:
+            return None
+        if action is Action.OPERATE:
+            return "operating concerns the whole store: it needs an operator without scopes"
+        return refusal(self.principal, action, scope)
+
+    def refuse(self, action: Action, reason: str, scope: Scope | None) -> None:
+        """Append the refusal, in the tenant that was asked for if it exists, else in the principal's own."""
+        tenant = scope and self.store.vault.resolve(Scope(scope.tenant), create=False)
+        if tenant is None:
+            if not self.principal.scopes:
+                return
+            own = Scope(self.principal.scopes[0].tenant)
+            tenant = self.store.vault.resolve(own, create=True)
+        assert tenant is not None
+        self.store.log.append([self.note(AccessRefused(action.value, reason), tenant)])
+
+    def note(self, event: Event, of: ScopeIds) -> Draft:
+        """A draft of a governance event, in its tenant's own stream and under the tenant's own key."""
+        tenant = ScopeIds(of.at(()))
+        return Draft(
+            id=self.store.ids.event_id(),
+            event=event,
+            scope=tenant,
+            stream=self.store.vault.keyed_hash(tenant.tenant, b"stream", b"governance").hex(),
+            occurred_at=self.store.clock.now(),
+            actor=self.actor(tenant.tenant),
+            role=self.principal.role,
+            origin=Tier.OPERATOR,
+            digest="",
+            subjects=(tenant.tenant,),
+        )
+
+    def actor(self, tenant: str) -> str:
+        """The random id under which the tenant's directory knows this principal."""
+        known = self._actors.get(tenant)
+        if known is None:
+            name = self.store.vault.name(tenant) or tenant
+            ids = self.store.vault.resolve(Scope(name, agent=f"@{self.principal.id}"), create=True)
+            assert ids is not None
+            assert ids.agent is not None
+            known = self._actors[tenant] = ids.agent
+        return known
+
+    def reading_ids(self, scope: Scope) -> ScopeIds | None:
+        """Ids for a read; None when the tenant is unknown. Levels that nobody used yet match nothing."""
+        vault = self.store.vault
+        known = vault.resolve(scope, create=False)
+        if known is not None:
+            return known
+        tenant = vault.resolve(Scope(scope.tenant), create=False)
+        if tenant is None:
+            return None
+        levels: dict[str, str | None] = {"tenant": tenant.tenant}
+        for level, value in scope.present():
+            if level in ("tenant", "session"):
+                continue
+            one = vault.resolve(Scope.of({"tenant": scope.tenant, level: value}), create=False)
+            levels[level] = getattr(one, level) if one else _UNKNOWN
+        if scope.session is not None:
+            levels["session"] = ANY if scope.session == ANY else _UNKNOWN
+        return ScopeIds(Scope.of(levels))
+
+    def allowed(self, scope: Scope) -> Callable[[ScopeIds], bool] | None:
+        """A filter over stored scopes, needed where the caller asks for `ANY`."""
+        if not self.principal.scopes or not scope.has_any:
+            return None
+        return lambda ids: may_see(self.principal, self.store.vault.names(ids))
+
+
+def without_session(scope: Scope) -> Scope:
+    return scope.at(LEVELS[:-1])

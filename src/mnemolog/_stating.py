@@ -1,0 +1,200 @@
+"""Memory acts: what people and agents state, correct, confirm, dispute and retract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from mnemolog._guard import Guard
+from mnemolog._reading import Reader
+from mnemolog._writing import About, Writer
+from mnemolog.domain import ingress
+from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.domain.events import (
+    Event,
+    FeedbackGiven,
+    MemoryConfirmed,
+    MemoryCorrected,
+    MemoryDisputed,
+    MemoryRetracted,
+    MemoryStated,
+    Receipt,
+)
+from mnemolog.domain.normalise import normal_form, slot_key
+from mnemolog.domain.principal import Action, refusal, statement_tier, turn_tier
+from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
+from mnemolog.projections.catalog import CatalogRow
+
+KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
+_ACTS: Final = {"retract": MemoryRetracted, "confirm": MemoryConfirmed, "dispute": MemoryDisputed}
+
+
+class Stater:
+    """Turns memory acts into events on the stream of their record."""
+
+    def __init__(self, guard: Guard, writer: Writer, reader: Reader) -> None:
+        self._guard, self._writer, self._reader = guard, writer, reader
+        self._store = guard.store
+
+    def remember(
+        self,
+        scope: Scope,
+        content: str,
+        details: Mapping[str, Any],
+        evidence: Sequence[str | Mapping[str, Any]],
+        belongs_to: Scope | None,
+        about: About,
+    ) -> Receipt:
+        stated = self._stated(scope, content, details)
+        at = self._writer.moment(scope, about.occurred_at, "occurred_at")
+        caller = self._writer.ids(scope, ingress.microseconds(at))
+        ids = self._belongs(scope, belongs_to, caller, at)
+        cited, about = self._cited(scope, evidence, replace(about, occurred_at=at))
+        event = replace(stated, evidence=cited)
+        return self._writer.write(
+            scope,
+            event,
+            statement_tier(self._guard.principal),
+            about,
+            stream=self._record_id(ids, event),
+            ids=ids,
+        )
+
+    def correct(
+        self,
+        scope: Scope,
+        record_id: str,
+        content: str,
+        reason: str | None,
+        times: Mapping[str, Any],
+        evidence: Sequence[str | Mapping[str, Any]],
+        about: About,
+    ) -> Receipt:
+        cited, about = self._cited(scope, evidence, about)
+        event = MemoryCorrected(
+            ingress.statement(content), self._reason(reason), **self._times(scope, times), evidence=cited
+        )
+        return self._on_record(scope, record_id, event, about)
+
+    def act(self, scope: Scope, act: str, record_id: str, reason: str | None, about: About) -> Receipt:
+        return self._on_record(scope, record_id, _ACTS[act](self._reason(reason)), about)
+
+    def feedback(
+        self, scope: Scope, target: str, rating: str, comment: str | None, about: About
+    ) -> Receipt:
+        if rating not in ("up", "down"):
+            raise InvalidInput("rating must be up or down")
+        self._reader.require(scope, target)
+        event = FeedbackGiven(target, rating, self._reason(comment))
+        return self._writer.write(scope, event, turn_tier(self._guard.principal, "user"), about)
+
+    # -----------------------------------------------------------------------------------------------------------
+
+    def _stated(self, scope: Scope, content: str, details: Mapping[str, Any]) -> MemoryStated:
+        kind, slot, confidence = details["kind"], details["slot"], details["confidence"]
+        if kind not in KINDS:
+            raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+            raise InvalidInput("confidence must be a number from 0 to 1")
+        return MemoryStated(
+            ingress.statement(content),
+            kind,
+            None if slot is None else _slot(slot),
+            **self._times(scope, details),
+            sensitivity=ingress.short(details["sensitivity"], "sensitivity", 64),
+            consent=ingress.optional(details["consent"], "consent"),
+            confidence=float(confidence),
+        )
+
+    def _times(self, scope: Scope, given: Mapping[str, Any]) -> dict[str, str | None]:
+        moments: dict[str, datetime | None] = {
+            name: None if given[name] is None else self._writer.moment(scope, given[name], name)
+            for name in ("valid_from", "valid_to", "expires_at")
+        }
+        ingress.interval(moments["valid_from"], moments["valid_to"])
+        return {name: value.isoformat() if value else None for name, value in moments.items()}
+
+    @staticmethod
+    def _reason(reason: str | None) -> str | None:
+        return None if reason is None else ingress.statement(reason, "reason")
+
+    def _belongs(
+        self, scope: Scope, belongs_to: Scope | None, caller: ScopeIds, at: datetime
+    ) -> ScopeIds:
+        """Where a new record belongs; agent and session stay as provenance."""
+        target = scope.at(RECORD_LEVELS) if belongs_to is None else belongs_to
+        if belongs_to is not None:
+            if belongs_to.session or belongs_to.agent or not sees(scope, belongs_to):
+                raise InvalidInput("belongs_to is the caller's scope with levels left out, without agent and session")
+            self._guard.enter(Action.STATE, belongs_to)
+        ids = self._writer.ids(target, ingress.microseconds(at))
+        return ScopeIds(replace(ids, agent=caller.agent, session=caller.session))
+
+    def _record_id(self, ids: ScopeIds, event: MemoryStated) -> str:
+        """Equal for the same normalised statement in the same scope and slot, so that saying it again adds evidence."""
+        belongs = ids.at(RECORD_LEVELS)
+        slot = slot_key(*event.slot) if event.slot else ""
+        what = b"\0".join((belongs.encode(), slot.encode(), normal_form(event.content).encode()))
+        home = belongs.user or belongs.tenant
+        return self._store.vault.keyed_hash(home, b"record", what).hex()
+
+    def _cited(
+        self, scope: Scope, evidence: Sequence[str | Mapping[str, Any]], about: About
+    ) -> tuple[tuple[dict[str, Any], ...], About]:
+        """Evidence as stored, and the sources and subjects that come with it."""
+        if isinstance(evidence, str):
+            raise InvalidInput("evidence must be a sequence of event ids, not one string")
+        cited, sources, subjects = [], [], set[str]()
+        for one in evidence:
+            given = {"event_id": one} if isinstance(one, str) else dict(one)
+            row, source_subjects, tier = self._source(scope, given.get("event_id"))
+            cited.append({**_span(given), "tier": int(tier)})
+            sources.append(row.event_id)
+            subjects |= source_subjects
+        return tuple(cited), replace(
+            about, sources=tuple(dict.fromkeys(sources)), source_subjects=frozenset(subjects)
+        )
+
+    def _source(self, scope: Scope, event_id: object) -> tuple[CatalogRow, frozenset[str], int]:
+        if not isinstance(event_id, str):
+            raise InvalidInput("evidence needs event_id")
+        row = self._reader.require(scope, event_id)
+        if row.erased:
+            raise NotFound(f"event {event_id} was erased: it is evidence for nothing")
+        envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
+        own = frozenset((envelope.scope.tenant,))
+        return row, envelope.subjects - own, envelope.origin
+
+    def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
+        """Append to a record that the caller sees and may change."""
+        belongs = self._reader.scope_of_record(scope, record_id)
+        reason = refusal(self._guard.principal, Action.STATE, self._store.vault.names(belongs))
+        if reason is not None:
+            self._guard.enter(Action.STATE, self._store.vault.names(belongs))
+        at = self._writer.moment(scope, about.occurred_at, "occurred_at")
+        caller = self._writer.ids(scope, ingress.microseconds(at))
+        ids = ScopeIds(replace(belongs, agent=caller.agent, session=caller.session))
+        return self._writer.write(
+            scope,
+            event,
+            statement_tier(self._guard.principal),
+            replace(about, occurred_at=at),
+            stream=record_id,
+            ids=ids,
+        )
+
+
+def _slot(slot: object) -> tuple[str, str]:
+    if not isinstance(slot, tuple | list) or len(slot) != 2:
+        raise InvalidInput('slot must be a pair such as ("report", "format")')
+    return ingress.short(slot[0], "slot entity"), ingress.short(slot[1], "slot attribute")
+
+
+def _span(given: Mapping[str, Any]) -> dict[str, Any]:
+    start, end = given.get("start"), given.get("end")
+    if (start is None) != (end is None) or (start is not None and not 0 <= start <= end):
+        raise InvalidInput("an evidence span needs 0 <= start <= end, or neither")
+    span = {"event_id": given["event_id"]}
+    return span if start is None else {**span, "start": start, "end": end}

@@ -1,0 +1,381 @@
+"""From what a caller says to validated drafts in the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from mnemolog._guard import Guard
+from mnemolog.domain import ingress, messages
+from mnemolog.domain.alignment import new_messages
+from mnemolog.domain.errors import ErasedScope, InvalidInput, MnemologError, VersionConflict
+from mnemolog.domain.events import (
+    Draft,
+    Event,
+    Receipt,
+    SessionClosed,
+    SessionOpened,
+    ToolCalled,
+    ToolReturned,
+    TurnRecorded,
+    UtteranceChunkRecorded,
+)
+from mnemolog.domain.principal import Action, Tier, tool_tier, turn_tier
+from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds
+from mnemolog.infra.compose import zone_named
+
+PREVIEW_HEAD: Final = 4_000
+PREVIEW_TAIL: Final = 1_000
+_ALIGNMENT_TRIES: Final = 20
+_SPOKEN: Final = frozenset({"TurnRecorded", "ToolCalled", "ToolReturned"})
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What every write may say besides its content."""
+
+    occurred_at: datetime | str | None = None
+    key: str | None = None
+    subjects: Sequence[str] = ()
+    expected_version: int | None = None
+    sources: tuple[str, ...] = ()
+    source_subjects: frozenset[str] = frozenset()
+    causation: str | None = None
+
+
+class Writer:
+    """Builds drafts for one principal and appends them."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._store = guard.store
+
+    def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """Append all or none; large bodies of a failed append are removed again."""
+        try:
+            receipts = self._store.log.append(drafts)
+            if any(isinstance(draft.event, SessionOpened) for draft in drafts):
+                self._store.zones.clear()
+            return receipts
+        except BaseException:
+            for draft in drafts:
+                if getattr(draft.event, "blob", None):
+                    self._store.blobs.delete(draft.id)
+            raise
+
+    def write(
+        self,
+        scope: Scope,
+        event: Event,
+        origin: Tier,
+        about: About,
+        *,
+        stream: str | None = None,
+        ids: ScopeIds | None = None,
+    ) -> Receipt:
+        return self.append([self.draft(scope, event, origin, about, stream=stream, ids=ids)])[0]
+
+    def draft(
+        self,
+        scope: Scope,
+        event: Event,
+        origin: Tier,
+        about: About,
+        *,
+        stream: str | None = None,
+        ids: ScopeIds | None = None,
+    ) -> Draft:
+        """The draft of an event. `ids` overrides where it belongs (a record of a wider scope)."""
+        at = self.moment(scope, about.occurred_at, "occurred_at")
+        caller = self.ids(scope, ingress.microseconds(at))
+        belongs = caller if ids is None else ids
+        subjects = self._subjects(scope, belongs, about, at)
+        event_id = self._store.ids.event_id()
+        return Draft(
+            id=event_id,
+            event=self._with_blob(event_id, event, subjects),
+            scope=belongs,
+            stream=stream or self.stream(belongs),
+            occurred_at=at,
+            actor=self._guard.actor(belongs.tenant),
+            role=self._guard.principal.role,
+            origin=origin,
+            digest=self.digest(belongs, event),
+            subjects=subjects,
+            key=self._key(belongs, about.key),
+            expected_version=about.expected_version,
+            sources=about.sources,
+            causation=about.causation,
+        )
+
+    def ids(self, scope: Scope, occurred_us: int) -> ScopeIds:
+        """Random ids of a scope, made if new. Raises ErasedScope for what was erased, and counts it."""
+        vault = self._store.vault
+        self._refuse_fenced(scope, occurred_us)
+        ids = vault.resolve(scope, create=True)
+        assert ids is not None
+        # An erasure between the two lines above would have made new ids for an old event: look again.
+        self._refuse_fenced(scope, occurred_us)
+        return ids
+
+    def digest(self, ids: ScopeIds, event: Event) -> str:
+        """Keyed hash of what an event says, blind to when and to who is named as its author."""
+        home = ids.user or ids.tenant
+        return self._store.vault.keyed_hash(home, b"body", _identity(event)).hex()
+
+    def moment(self, scope: Scope, value: datetime | str | None, what: str) -> datetime:
+        """A time by the ingress rule, in the zone of the scope's session where it has none of its own."""
+        return ingress.moment(
+            value, what, zone=lambda: self._store.zone_of(scope), now=self._store.clock.now()
+        )
+
+    def _refuse_fenced(self, scope: Scope, occurred_us: int) -> None:
+        if self._store.vault.is_fenced(scope, occurred_us):
+            self._store.vault.count_refusal(scope)
+            raise ErasedScope("this belongs to something that was erased: it is refused and counted")
+
+    def _subjects(self, scope: Scope, ids: ScopeIds, about: About, at: datetime) -> tuple[str, ...]:
+        subjects = set(about.source_subjects)
+        if ids.user is not None:
+            subjects.add(ids.user)
+        if isinstance(about.subjects, str):
+            raise InvalidInput("subjects must be a sequence of ids, not one string")
+        for name in about.subjects:
+            self._refuse_fenced(
+                Scope(scope.tenant, user=ingress.short(name, "subject")), ingress.microseconds(at)
+            )
+            subject = self._store.vault.subject_id(ids.tenant, name, create=True)
+            assert subject is not None
+            subjects.add(subject)
+        return tuple(sorted(subjects)) or (ids.tenant,)
+
+    def _key(self, ids: ScopeIds, key: str | None) -> str | None:
+        if key is None:
+            return None
+        text = ingress.short(key, "key", ingress.MAX_KEY_LENGTH)
+        home = ids.user or ids.tenant
+        return self._store.vault.keyed_hash(home, b"key", ids.encode() + b"\0" + text.encode()).hex()
+
+    def _with_blob(self, event_id: str, event: Event, subjects: Sequence[str]) -> Event:
+        field = {TurnRecorded: "content", ToolCalled: "arguments", ToolReturned: "output"}.get(type(event))
+        if field is None:
+            return event
+        text: str = getattr(event, field)
+        if len(text) <= self._store.settings.blob_threshold // 4:
+            return event
+        if len(text.encode()) <= self._store.settings.blob_threshold:
+            return event
+        reference = self._store.blobs.write(event_id, subjects, text)
+        return replace(event, **{field: preview(text), "blob": reference})  # type: ignore[type-var]
+
+    # Batches and messages ------------------------------------------------------------------------------------------------
+
+    def recorded(self, scope: Scope, kind: str, given: Mapping[str, Any]) -> Draft:
+        """The draft of something that happened, from the keyword arguments of its method."""
+        build = _KINDS.get(kind)
+        if build is None:
+            raise InvalidInput(f"unknown type {kind!r}: use one of {', '.join(_KINDS)}")
+        rest = dict(given)
+        about = About(rest.pop("occurred_at", None), rest.pop("key", None), rest.pop("subjects", ()))
+        try:
+            event = build(**rest)
+        except TypeError as error:
+            raise InvalidInput(f"{kind}: {error}") from None
+        return self.draft(scope, event, self.origin(event), about)
+
+    def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
+        """Append what can be; an item's error stands in its place. One commit, unless an item is refused by it."""
+        results: list[Receipt | MnemologError | Draft] = [self._of_item(item) for item in items]
+        drafts = [result for result in results if isinstance(result, Draft)]
+        try:
+            receipts: list[Receipt | MnemologError] = list(self.append(drafts)) if drafts else []
+        except MnemologError:
+            receipts = [self._alone(item) for item, result in zip(items, results, strict=True) if isinstance(result, Draft)]
+        settled = iter(receipts)
+        return [next(settled) if isinstance(result, Draft) else result for result in results]
+
+    def _of_item(self, item: Mapping[str, Any]) -> Draft | MnemologError:
+        try:
+            given = dict(item)
+            kind, scope = given.pop("type", None), given.pop("scope", None)
+            if not isinstance(scope, Scope):
+                raise InvalidInput("each item needs type= and a mnemolog.Scope as scope=")
+            self._guard.enter(Action.RECORD, scope)
+            return self.recorded(scope, str(kind), given)
+        except MnemologError as error:
+            return error
+
+    def _alone(self, item: Mapping[str, Any]) -> Receipt | MnemologError:
+        made = self._of_item(item)
+        if isinstance(made, MnemologError):
+            return made
+        try:
+            return self.append([made])[0]
+        except MnemologError as error:
+            return error
+
+    def messages(
+        self, scope: Scope, given: Iterable[Mapping[str, Any]], about: About
+    ) -> list[Receipt]:
+        """Append what a history says that the session does not hold yet, in order."""
+        events = [event_of(item) for item in messages.expand(given)]
+        for _ in range(_ALIGNMENT_TRIES):
+            drafts = self._new_drafts(scope, events, about)
+            if not drafts:
+                return []
+            try:
+                return self.append(drafts)
+            except VersionConflict:
+                continue  # another writer was quicker: align with what it wrote
+        return self.append([replace(draft, expected_version=None) for draft in drafts])
+
+    def _new_drafts(self, scope: Scope, events: list[Event], about: About) -> list[Draft]:
+        at = self.moment(scope, about.occurred_at, "occurred_at")
+        ids = self.ids(scope, ingress.microseconds(at))
+        stream = self.stream(ids)
+        stored = self._store.log.read_stream(stream, bodies=False)
+        digests = [self.digest(ids, event) for event in events]
+        spoken = [item.envelope.digest for item in stored if item.envelope.topic in _SPOKEN]
+        fresh = self._fresh(events, digests, spoken)
+        version = stored[-1].envelope.version if stored else 0
+        drafts = [
+            self.draft(scope, events[index], self.origin(events[index]), replace(about, occurred_at=at))
+            for index in fresh
+        ]
+        return [replace(draft, expected_version=version + at) for at, draft in enumerate(drafts)]
+
+    @staticmethod
+    def _fresh(events: list[Event], digests: list[str], stored: list[str]) -> list[int]:
+        """Indices of new messages. A system prompt has no place in the order: runtimes rewrite and move it."""
+        system = {index for index, event in enumerate(events) if getattr(event, "role", None) == "system"}
+        spoken = [index for index in range(len(events)) if index not in system]
+        known, moving = set(stored), {digests[index] for index in system}
+        aligned = new_messages(
+            [digest for digest in stored if digest not in moving], [digests[index] for index in spoken]
+        )
+        prompts = [index for index in system if digests[index] not in known]
+        return sorted([spoken[index] for index in aligned] + prompts)
+
+    def stream(self, ids: ScopeIds) -> str:
+        """The stream of a session's turns and tools."""
+        session = ids.at(SESSION_LEVELS)
+        return self._store.vault.keyed_hash(ids.user or ids.tenant, b"stream", session.encode()).hex()
+
+    def origin(self, event: Event) -> Tier:
+        """The origin of something that happened: the lower of the principal's tier and the content's own."""
+        principal = self._guard.principal
+        if isinstance(event, ToolReturned):
+            return tool_tier(principal, event.name)
+        if isinstance(event, ToolCalled):
+            return turn_tier(principal, "assistant")
+        return turn_tier(principal, getattr(event, "role", "user"))
+
+
+def event_of(item: messages.Item) -> Event:
+    """The event of one thing that a message says, checked by the ingress rule."""
+    if isinstance(item, messages.Said):
+        return turn(item.role, item.content, item.author)
+    if isinstance(item, messages.Called):
+        return tool_call(item.name, item.arguments, item.call_id)
+    said = {"error" if item.error else "output": item.output}
+    return tool_result(**said, call_id=item.call_id, name=item.name)
+
+
+def turn(role: str, content: str, author: str | None = None) -> TurnRecorded:
+    if role not in messages.ROLES:
+        raise InvalidInput(f"role must be one of user, assistant, system, not {role!r}")
+    return TurnRecorded(
+        messages.ROLES[role], ingress.carried(content, "content"), ingress.optional(author, "author")
+    )
+
+
+def tool_call(name: str, arguments: Any, call_id: str | None = None) -> ToolCalled:
+    return ToolCalled(
+        ingress.short(name, "name"),
+        ingress.json_text(arguments, "arguments"),
+        ingress.optional(call_id, "call_id"),
+    )
+
+
+def tool_result(
+    output: Any = None,
+    error: str | None = None,
+    call_id: str | None = None,
+    name: str | None = None,
+    source: Sequence[str] | None = None,
+) -> ToolReturned:
+    if isinstance(source, str):
+        raise InvalidInput('source must be a pair such as ("file:a.py", "v3"), not one string')
+    if error is not None and output is not None:
+        raise InvalidInput("a tool result has output= or error=, not both")
+    text = ingress.json_text("" if output is None else output, "output")
+    return ToolReturned(
+        text if error is None else ingress.carried(error, "error"),
+        ingress.optional(name, "name"),
+        ingress.optional(call_id, "call_id"),
+        error is not None,
+        tuple(ingress.short(part, "source") for part in source or ()),
+    )
+
+
+def chunk(
+    role: str, content: str, utterance: str, index: int, final: bool = False, author: str | None = None
+) -> UtteranceChunkRecorded:
+    said = turn(role, content, author)
+    if index < 0:
+        raise InvalidInput("index counts from 0")
+    return UtteranceChunkRecorded(
+        said.role, said.content, ingress.short(utterance, "utterance"), said.author, index, bool(final)
+    )
+
+
+def session_opened(timezone: str | None = None, title: str | None = None) -> SessionOpened:
+    if timezone is not None:
+        zone_named(timezone)
+    return SessionOpened(timezone, ingress.optional(title, "title"))
+
+
+def session_closed(reason: str | None = None) -> SessionClosed:
+    return SessionClosed(ingress.optional(reason, "reason"))
+
+
+_KINDS: Final[dict[str, Callable[..., Event]]] = {
+    "turn": turn,
+    "chunk": chunk,
+    "tool_call": tool_call,
+    "tool_result": tool_result,
+    "session_opened": session_opened,
+    "session_closed": session_closed,
+}
+"""What `record_batch` takes, and how its event is made of the keyword arguments."""
+
+
+def preview(text: str) -> str:
+    """The bounded part of a large text that the event itself keeps: its beginning and its end."""
+    left_out = len(text) - PREVIEW_HEAD - PREVIEW_TAIL
+    return f"{text[:PREVIEW_HEAD]}\n[… {left_out} characters: read_output gives them …]\n{text[-PREVIEW_TAIL:]}"
+
+
+def _identity(event: Event) -> bytes:
+    if isinstance(event, TurnRecorded):
+        what: Any = (event.role, event.content)
+    elif isinstance(event, ToolCalled):
+        what = (event.name, _canonical(event.arguments), event.call_id)
+    elif isinstance(event, ToolReturned):
+        what = (event.output, event.call_id, event.error)
+    else:
+        what = event
+    return orjson.dumps((event.topic, what))
+
+
+def _canonical(arguments: str) -> Any:
+    """Arguments as a value, so that two ways of writing the same JSON are one call."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments

@@ -1,0 +1,566 @@
+"""`Memory`: the face for agent developers. Every method passes `Guard.enter`, then asks a writer, reader or eraser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from mnemolog._erasing import Eraser, ErasurePlan, resume_unfinished
+from mnemolog._guard import Guard
+from mnemolog._operating import Operator
+from mnemolog._reading import Reader
+from mnemolog._stating import Stater
+from mnemolog._writing import About, Writer
+from mnemolog.domain.errors import InvalidInput, MnemologError
+from mnemolog.domain.events import Forgotten, Receipt, Recorded
+from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
+from mnemolog.domain.records import Step
+from mnemolog.domain.scope import Scope, ScopeIds
+from mnemolog.infra.compose import Store, open_store
+from mnemolog.infra.settings import Settings
+from mnemolog.projections.ports import Clock, Ids
+from mnemolog.results import (
+    Context,
+    Hit,
+    MemoryRecord,
+    OutputRange,
+    Parked,
+    ProjectionStatus,
+    Status,
+)
+
+Moment = datetime | str | None
+
+
+class Memory:
+    """One agent memory in one data directory, seen by one principal. Thread-safe.
+
+    Times are aware datetimes or ISO 8601 text; a time without zone takes the one its session was opened with.
+    Every write is on disk when it returns, and is visible to the next read. All errors derive from
+    `MnemologError`; bad values are also `ValueError`.
+    """
+
+    def __init__(self, store: Store, principal: Principal) -> None:
+        self._store = store
+        self.principal = principal
+        self._guard = Guard(store, principal)
+        self._writer = Writer(self._guard)
+        self._reader = Reader(self._guard)
+        self._stater = Stater(self._guard, self._writer, self._reader)
+        self._eraser = Eraser(self._guard, self._writer, self._reader)
+        self._operator = Operator(self._guard)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        principal: Principal = LOCAL_OPERATOR,
+        settings: Settings | None = None,
+        create: bool = True,
+        background: bool = True,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> Self:
+        """Open the memory in a data directory, and create what is missing.
+
+        background=False starts no thread: views then advance when they are read.
+        clock and ids: for repeatable runs.
+        Raises StoreInUse, KeysMissing, and NotFound for a missing directory with create=False.
+        """
+        store = open_store(
+            Path(path),
+            settings or Settings.load(),
+            create=create,
+            background=background,
+            clock=clock,
+            ids=ids,
+        )
+        try:
+            memory = cls(store, principal)
+            resume_unfinished(cls(store, LOCAL_OPERATOR)._eraser)
+        except BaseException:
+            store.close()
+            raise
+        return memory
+
+    def acting_as(self, principal: Principal) -> Memory:
+        """The same memory seen by another principal; cheap, and closed with this one."""
+        self._store.check_open()
+        return type(self)(self._store, principal)
+
+    @property
+    def path(self) -> Path:
+        return self._store.path
+
+    def close(self) -> None:
+        """Let go of the data directory. Idempotent."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What happened ---------------------------------------------------------------------------------------------
+
+    def open_session(
+        self,
+        scope: Scope,
+        *,
+        timezone: str | None = None,
+        title: str | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Begin a session. timezone: IANA name, taken for times that come without an offset."""
+        return self._record(scope, "session_opened", locals())
+
+    def close_session(
+        self, scope: Scope, *, reason: str | None = None, occurred_at: Moment = None, key: str | None = None
+    ) -> Receipt:
+        """End a session. Later events of it are still accepted."""
+        return self._record(scope, "session_closed", locals())
+
+    def record_turn(
+        self,
+        scope: Scope,
+        *,
+        role: str,
+        content: str,
+        author: str | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+        subjects: Sequence[str] = (),
+    ) -> Receipt:
+        """Record what a user, the assistant or the system said.
+
+        key: the same key with the same content yields the first receipt; other content raises IdempotencyConflict.
+        subjects: external ids of the persons that it is about, besides the scope's user.
+        """
+        return self._record(scope, "turn", locals())
+
+    def record_chunk(
+        self,
+        scope: Scope,
+        *,
+        role: str,
+        content: str,
+        utterance: str,
+        index: int,
+        final: bool = False,
+        author: str | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Record a piece of an utterance that is still being spoken; `utterance` names it, `index` counts from 0."""
+        return self._record(scope, "chunk", locals())
+
+    def record_tool_call(
+        self,
+        scope: Scope,
+        *,
+        name: str,
+        arguments: Any,
+        call_id: str | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+        subjects: Sequence[str] = (),
+    ) -> Receipt:
+        """Record that the agent asked a tool. arguments: a JSON value, or the JSON text that the runtime gave."""
+        return self._record(scope, "tool_call", locals())
+
+    def record_tool_result(
+        self,
+        scope: Scope,
+        *,
+        output: Any = None,
+        error: str | None = None,
+        call_id: str | None = None,
+        name: str | None = None,
+        source: Sequence[str] | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+        subjects: Sequence[str] = (),
+    ) -> Receipt:
+        """Record what a tool returned: `output` (text or a JSON value) or `error`.
+
+        source: what was read and its version, such as ("file:a.py", "v3").
+        A large output goes to the blob store; the event keeps a preview, and `read_output` gives any range.
+        """
+        return self._record(scope, "tool_result", locals())
+
+    def record_messages(
+        self,
+        scope: Scope,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        occurred_at: Moment = None,
+        subjects: Sequence[str] = (),
+    ) -> list[Receipt]:
+        """Record a chat history in OpenAI's or Anthropic's shape; returns receipts of what was new.
+
+        Aligned by place and content: sending the history again, or with its start cut off, doubles nothing.
+        """
+        self._guard.enter(Action.RECORD, scope)
+        return self._writer.messages(scope, messages, About(occurred_at, subjects=subjects))
+
+    def record_batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
+        """Record many things with one fsync; a bad one yields its error in its place, the others go in.
+
+        Each item: `type` (turn, chunk, tool_call, tool_result, session_opened, session_closed), `scope`, and the
+        keyword arguments of the method of that type.
+        """
+        self._store.check_open()
+        return self._writer.batch(items)
+
+    def feedback(
+        self,
+        scope: Scope,
+        target: str,
+        rating: str,
+        *,
+        comment: str | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Judge an event or a record, by id. rating: up or down."""
+        self._guard.enter(Action.RECORD, scope)
+        return self._stater.feedback(scope, target, rating, comment, About(occurred_at, key))
+
+    def _record(self, scope: Scope, kind: str, given: dict[str, Any]) -> Receipt:
+        self._guard.enter(Action.RECORD, scope)
+        given = {name: value for name, value in given.items() if name not in ("self", "scope")}
+        return self._writer.append([self._writer.recorded(scope, kind, given)])[0]
+
+    # Memory, by people and agents -----------------------------------------------------------------------------
+
+    def remember(
+        self,
+        scope: Scope,
+        content: str,
+        *,
+        slot: tuple[str, str] | None = None,
+        kind: str = "fact",
+        evidence: Sequence[str | Mapping[str, Any]] = (),
+        valid_from: Moment = None,
+        valid_to: Moment = None,
+        expires_at: Moment = None,
+        sensitivity: str = "normal",
+        consent: str | None = None,
+        confidence: float = 1.0,
+        subjects: Sequence[str] = (),
+        belongs_to: Scope | None = None,
+        expected_version: int | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """State something to remember; `receipt.record_id` names the record.
+
+        The same statement in the same scope adds evidence to its record, never a second record.
+        slot: (entity, attribute), the key under which one value is current; a newer value supersedes the older.
+        kind: fact, preference, episode, procedure, constraint or reference.
+        evidence: event ids, or {"event_id", "start", "end"} spans; the record's trust is the lowest of them.
+        belongs_to: a wider scope than the default (tenant, organization, user and project of `scope`).
+        """
+        self._guard.enter(Action.STATE, scope)
+        about = About(occurred_at, key, subjects, expected_version)
+        details = {
+            "slot": slot,
+            "kind": kind,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+            "expires_at": expires_at,
+            "sensitivity": sensitivity,
+            "consent": consent,
+            "confidence": confidence,
+        }
+        return self._stater.remember(scope, content, details, evidence, belongs_to, about)
+
+    def correct(
+        self,
+        scope: Scope,
+        record_id: str,
+        content: str,
+        *,
+        reason: str | None = None,
+        evidence: Sequence[str | Mapping[str, Any]] = (),
+        valid_from: Moment = None,
+        valid_to: Moment = None,
+        expires_at: Moment = None,
+        expected_version: int | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Replace what a record says; the older value stays in its history.
+
+        A correction by a person outranks every machine. expected_version: raises VersionConflict when the record
+        has moved on. Raises NotFound for a record that is not in the caller's scope.
+        """
+        self._guard.enter(Action.STATE, scope)
+        about = About(occurred_at, key, expected_version=expected_version)
+        times = {"valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at}
+        return self._stater.correct(scope, record_id, content, reason, times, evidence, about)
+
+    def retract(
+        self,
+        scope: Scope,
+        record_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Take a record back. What it had superseded is current again."""
+        return self._act(scope, "retract", record_id, reason, expected_version, occurred_at, key)
+
+    def confirm(
+        self,
+        scope: Scope,
+        record_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Say that a record is right: sets when it was last verified, and ends a dispute."""
+        return self._act(scope, "confirm", record_id, reason, expected_version, occurred_at, key)
+
+    def dispute(
+        self,
+        scope: Scope,
+        record_id: str,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        occurred_at: Moment = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Say that a record may be wrong: it stays readable, marked as disputed."""
+        return self._act(scope, "dispute", record_id, reason, expected_version, occurred_at, key)
+
+    def _act(
+        self,
+        scope: Scope,
+        act: str,
+        record_id: str,
+        reason: str | None,
+        expected_version: int | None,
+        occurred_at: Moment,
+        key: str | None,
+    ) -> Receipt:
+        self._guard.enter(Action.STATE, scope)
+        about = About(occurred_at, key, expected_version=expected_version)
+        return self._stater.act(scope, act, record_id, reason, about)
+
+    # Reading ---------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        k: int = 10,
+        since: Moment = None,
+        until: Moment = None,
+        now: Moment = None,
+        at_least: int | None = None,
+        exact: bool | Collection[str] = False,
+        kinds: Collection[str] | None = None,
+        history: bool = False,
+    ) -> list[Hit]:
+        """The `k` records and events of the caller's scope that answer the query best, best first.
+
+        since, until: bounds of occurred_at, [since, until). now: the moment at which validity is judged.
+        at_least: a position that must be visible (default: everything that is in the log now).
+        exact: levels that must equal the scope's, absence included; True for all. A level may be `ANY`.
+        kinds: turn, chunk, tool_call, tool_result and kinds of records. history: superseded records too.
+        """
+        self._guard.enter(Action.READ, scope)
+        return self._reader.recall(
+            scope,
+            query,
+            k=k,
+            since=since,
+            until=until,
+            now=now,
+            at_least=at_least,
+            exact=exact,
+            kinds=kinds,
+            history=history,
+        )
+
+    def context(
+        self, scope: Scope, query: str, *, budget: int, now: Moment = None, at_least: int | None = None
+    ) -> Context:
+        """What the agent should read before it answers: current records, then hits, then recent turns.
+
+        budget: tokens that `context.text` may have. Entries are whole or absent. The receipt is in the log.
+        """
+        self._guard.enter(Action.READ, scope)
+        return self._reader.context(scope, query, budget=budget, now=now, at_least=at_least)
+
+    def get(self, scope: Scope, id: str, *, now: Moment = None) -> MemoryRecord | Hit | Forgotten:
+        """A record or an event by its id; FORGOTTEN where it was erased. Raises NotFound."""
+        self._guard.enter(Action.READ, scope)
+        return self._reader.get(scope, id, now)
+
+    def records(
+        self,
+        scope: Scope,
+        *,
+        kinds: Collection[str] | None = None,
+        status: Collection[str] | None = None,
+        now: Moment = None,
+        believed_at: int | None = None,
+        at_least: int | None = None,
+        exact: bool | Collection[str] = False,
+        history: bool = False,
+    ) -> list[MemoryRecord]:
+        """The records of the caller's scope. believed_at: as the log stood at that position.
+
+        Without `status` or `history`, only what is current (or disputed) at `now`.
+        """
+        self._guard.enter(Action.READ, scope)
+        return self._reader.records(
+            scope,
+            kinds=kinds,
+            status=status,
+            now=now,
+            believed_at=believed_at,
+            at_least=at_least,
+            exact=exact,
+            history=history,
+        )
+
+    def history(self, scope: Scope, record_id: str) -> list[Step]:
+        """Everything that happened to a record and to the others in its slot, oldest first."""
+        self._guard.enter(Action.READ, scope)
+        return self._reader.history(scope, record_id)
+
+    def read_output(
+        self, scope: Scope, event_id: str, start: int = 0, end: int | None = None
+    ) -> OutputRange | Forgotten:
+        """Characters [start, end) of what an event holds, however large. FORGOTTEN where it was erased."""
+        self._guard.enter(Action.READ, scope)
+        return self._reader.read_output(scope, event_id, start, end)
+
+    def log(
+        self, *, after: int = 0, limit: int = 100, topics: Collection[str] | None = None
+    ) -> list[Recorded]:
+        """Events behind a position, for those who may inspect the log; only of scopes the principal may see."""
+        self._guard.enter(Action.INSPECT)
+        return self._reader.log(after, limit, topics)
+
+    def names(self, ids: ScopeIds) -> Scope:
+        """The external names behind the ids of a recorded scope; an erased name stays its id."""
+        self._guard.enter(Action.INSPECT)
+        return self._store.vault.names(ids)
+
+    def wait(self, after: int, timeout: float) -> int:
+        """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""
+        self._guard.enter(Action.INSPECT)
+        return self._store.log.wait(after, timeout)
+
+    # Erasing ---------------------------------------------------------------------------------------------------
+
+    def erase(
+        self,
+        scope: Scope,
+        *,
+        event: str | None = None,
+        record: str | None = None,
+        session: str | None = None,
+        subject: str | None = None,
+        reason: str | None = None,
+        keep_evidence: bool = False,
+    ) -> ErasurePlan:
+        """Plan an erasure of exactly one thing; nothing happens until `plan.apply()`.
+
+        event: an event and what was derived from it. record: its statements and, unless `keep_evidence`, the
+        events that it cites. session: everything of it. subject: a person, everywhere in the tenant; then `scope`
+        names only the tenant.
+        """
+        self._guard.enter(Action.ERASE, scope)
+        targets = {"event": event, "record": record, "session": session, "subject": subject}
+        chosen = [(what, target) for what, target in targets.items() if target is not None]
+        if len(chosen) != 1:
+            raise InvalidInput("name exactly one of event=, record=, session= or subject=")
+        return self._eraser.plan(scope, *chosen[0], reason=reason, keep_evidence=keep_evidence)
+
+    # Operating -------------------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """The data directory at a glance."""
+        self._guard.enter(Action.INSPECT)
+        return self._operator.status()
+
+    def projections(self) -> list[ProjectionStatus]:
+        """How far every view is behind the log."""
+        self._guard.enter(Action.INSPECT)
+        return self._operator.projections()
+
+    def catch_up(self, timeout: float = 60.0) -> int:
+        """Advance every view to the head of the log; returns that position."""
+        self._guard.enter(Action.OPERATE)
+        return self._store.runner.catch_up_all(timeout=timeout)
+
+    def rebuild(
+        self,
+        name: str,
+        *,
+        batch_size: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Fold a view anew from position 0 beside the live one, then switch readers to it."""
+        self._guard.enter(Action.OPERATE)
+        self._store.runner.rebuild(name, batch_size, progress)
+
+    def dump_hash(self, name: str) -> str:
+        """A hash of a view's ordered logical content, for comparing two builds."""
+        self._guard.enter(Action.OPERATE)
+        return self._store.runner.dump_hash(name)
+
+    def parked(self, name: str | None = None) -> list[Parked]:
+        """Events that a projection could not fold, and those that wait behind them."""
+        self._guard.enter(Action.INSPECT)
+        return self._operator.parked(name)
+
+    def replay_parked(self, name: str, position: int) -> Receipt:
+        """Try a parked event again; the request is an event."""
+        self._guard.enter(Action.OPERATE)
+        return self._operator.replay_parked(name, position)
+
+    def dismiss_parked(self, name: str, position: int, *, reason: str | None = None) -> Receipt:
+        """Leave a parked event out of a view for good; the decision is an event that rebuilds honour."""
+        self._guard.enter(Action.OPERATE)
+        return self._operator.dismiss_parked(name, position, reason)
+
+    @contextmanager
+    def projections_paused(self) -> Iterator[None]:
+        """Hold the background thread; reads still advance the views that they need."""
+        self._guard.enter(Action.OPERATE)
+        self._store.runner.pause()
+        try:
+            yield
+        finally:
+            self._store.runner.resume()
+
+    def rotate_root_key(self, new: bytes | None = None) -> None:
+        """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
+        self._guard.enter(Action.OPERATE)
+        self._store.vault.rotate_root(new)
+
+    def verify_log(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
+        self._guard.enter(Action.INSPECT)
+        return self._store.log.verify(progress)

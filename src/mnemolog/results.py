@@ -1,0 +1,156 @@
+"""What the face hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mnemolog.domain.context import LeftOut
+from mnemolog.domain.events import Forgotten
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import Evidence
+from mnemolog.domain.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of `recall`.
+
+    text: the stored text (a preview for large outputs); score: higher is better, comparable within one recall;
+    signals: the scores that it is made of; event_ids: where it comes from; record_id: set for records only;
+    kind: turn, chunk, tool_call, tool_result, or the record's kind.
+    """
+
+    text: str
+    score: float
+    signals: Mapping[str, float]
+    event_ids: tuple[str, ...]
+    record_id: str | None
+    occurred_at: datetime
+    kind: str
+    role: str | None = None
+    author: str | None = None
+    version: int = 1
+    status: str = "current"
+    origin: Tier = Tier.IMPORT
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReceipt:
+    """Which records and events entered a context, in order, and what was left out and why. Holds no text."""
+
+    event_id: str
+    position: int
+    budget: int
+    tokens: int
+    entries: tuple[Mapping[str, Any], ...]
+    left_out: tuple[LeftOut, ...]
+    read_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context that fits: `text` has `receipt.tokens` tokens; `messages` is the same as one chat message."""
+
+    text: str
+    receipt: ContextReceipt
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        return [{"role": "user", "content": self.text}] if self.text else []
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRange:
+    """Characters [start, end) of a recorded text that has `total` characters."""
+
+    text: str
+    start: int
+    end: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """An event that is not in a view. state: failed, or waiting behind an earlier one of its owner."""
+
+    projection: str
+    position: int
+    event_id: str
+    owner: str | None
+    reason: str
+    state: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """One curated memory, judged at the reader's now. All times are ISO 8601 with offset.
+
+    status: current, superseded, outranked, duplicate, disputed, retracted, not yet valid, expired, forgotten.
+    trust: the lowest origin among its evidence. believed_from, believed_to: log positions.
+    content is FORGOTTEN where it was erased.
+    """
+
+    record_id: str
+    scope: Scope
+    content: str | Forgotten
+    kind: str
+    slot: tuple[str, str] | None
+    status: str
+    version: int
+    trust: Tier
+    confidence: float
+    sensitivity: str
+    consent: str | None
+    evidence: tuple[Evidence, ...]
+    subjects: tuple[str, ...]
+    valid_from: str | None
+    valid_to: str | None
+    expires_at: str | None
+    last_verified: str | None
+    believed_from: int
+    believed_to: int | None
+    supersedes: str | None
+    superseded_by: str | None
+    reason: str | None
+    weakened: str | None
+    occurred_at: str
+    session: str | None
+    feedback: tuple[int, int]
+
+    @property
+    def event_ids(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.event_id for one in self.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionStatus:
+    """How far a view is: position of `head`; parked and waiting events; state is running, paused, behind or failed."""
+
+    name: str
+    version: str
+    position: int
+    head: int
+    lag: int
+    parked: int
+    waiting: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A data directory at a glance."""
+
+    path: str
+    head: int
+    projections: tuple[ProjectionStatus, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    refused_late: int = 0
+    refused_access: int = 0
+    sizes: Mapping[str, int] = field(default_factory=dict)

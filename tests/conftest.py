@@ -1,0 +1,29 @@
+"""Fixtures for every test, and Hypothesis profiles: `ci` (the default, the same examples every time), `explore`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from support import shared_data_folder
+
+SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, database=None, max_examples=30, suppress_health_check=SLOW_IS_FINE
+)
+settings.register_profile(
+    "explore", deadline=None, max_examples=1000, print_blob=True, suppress_health_check=SLOW_IS_FINE
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of recorded transcripts and public test sets; skips where it is absent."""
+    folder = shared_data_folder()
+    if not folder.is_dir():
+        pytest.skip("no shared data here: point MNEMOLOG_SHARED_DATA to it")
+    return folder

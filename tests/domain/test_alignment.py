@@ -1,0 +1,60 @@
+"""Sending a history again doubles nothing and loses nothing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemolog.domain.alignment import new_messages
+
+DIGESTS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
+
+
+@given(DIGESTS, DIGESTS)
+def test_a_whole_history_adds_exactly_its_end(stored: list[str], new: list[str]) -> None:
+    """Whatever repeats in it, a history sent whole adds what came after."""
+    assert new_messages(stored, stored + new) == list(range(len(stored), len(stored) + len(new)))
+
+
+@given(DIGESTS)
+def test_the_same_history_again_adds_nothing(stored: list[str]) -> None:
+    assert new_messages(stored, stored) == []
+
+
+@given(st.lists(st.integers(), unique=True, min_size=1, max_size=12), st.data())
+def test_a_history_with_its_start_cut_off_still_aligns(items: list[int], data: st.DataObject) -> None:
+    stored = [str(item) for item in items]
+    start = data.draw(st.integers(0, len(stored) - 1))
+    new = data.draw(st.lists(st.text("xyz", min_size=1), max_size=4))
+    incoming = stored[start:] + new
+    kept = len(stored) - start
+    assert new_messages(stored, incoming) == list(range(kept, len(incoming)))
+
+
+def test_two_equal_messages_stay_two() -> None:
+    assert new_messages([], ["ok", "ok"]) == [0, 1]
+    assert new_messages(["ok"], ["ok", "ok"]) == [1]
+
+
+def test_an_older_snapshot_adds_nothing() -> None:
+    assert new_messages(list("abcdef"), list("abc")) == []
+    assert new_messages(list("abcdef"), list("cd")) == []
+
+
+def test_a_compacted_beginning_adds_the_summary_and_the_new_end() -> None:
+    assert new_messages(list("abcdef"), ["summary", "d", "e", "f", "g"]) == [0, 4]
+
+
+def test_a_compacted_middle_keeps_the_known_beginning() -> None:
+    assert new_messages(list("abcdef"), ["a", "summary", "e", "f", "g"]) == [1, 4]
+
+
+def test_an_edited_last_message_is_new() -> None:
+    assert new_messages(list("abc"), ["a", "b", "x"]) == [2]
+
+
+def test_a_single_message_that_only_repeats_an_older_one_is_new() -> None:
+    assert new_messages(["hi", "ok", "bye"], ["ok"]) == [0]
+
+
+def test_ten_thousand_messages_align_at_once() -> None:
+    stored = [str(index % 7) for index in range(10_000)]
+    assert new_messages(stored, [*stored[5_000:], "new"]) == [5_000]
