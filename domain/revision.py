@@ -359,15 +359,20 @@ def _chain(ranked: Sequence[tuple[Record, Rank]], now_us: int) -> Iterator[Recor
         yield replace(twin, status=Status.DUPLICATE, superseded_by=winner.id)
     above = winner
     for place, (record, lower) in enumerate(others, 1):
-        outranked = lower < rank and record.position > winner.position
+        outranked = lower < rank and record.position > _since(winner)
         yield replace(
             record,
             status=Status.OUTRANKED if outranked else Status.SUPERSEDED,
             superseded_by=above.id,
             supersedes=others[place][0].id if place < len(others) else None,
-            believed_to=max(record.position, above.position),
+            believed_to=max(record.position, _since(above)),
         )
         above = record
+
+
+def _since(record: Record) -> int:
+    """Position from which the record stands as it does: of its content, or of a later decision for it."""
+    return max(record.position, record.ruling)
 
 
 def _winning(record: Record, now_us: int) -> Status:

@@ -21,6 +21,7 @@ from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
+from mnemolog.projections import turns_view
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids
@@ -71,7 +72,8 @@ class Store:
             return None
         if ids.session not in self.zones:
             with self.runner.read("turns") as conn:
-                name = self.turns.session_timezone(conn, ids.session)
+                found = turns_view.session(conn, ids.session)
+            name = found.timezone if found else None
             self.zones[ids.session] = zone_named(name) if name else None
         return self.zones[ids.session]
 

@@ -165,8 +165,8 @@ class Parking:
         return self._rows(conn, waits, limit)
 
     def counts(self, conn: Connection) -> dict[ParkedState, int]:
-        rows = conn.execute(select(_PARKED.c.state, func.count()).group_by(_PARKED.c.state)).tuples()
-        return {ParkedState(state): count for state, count in rows}
+        rows = conn.execute(select(_PARKED.c.state, func.count()).group_by(_PARKED.c.state))
+        return {ParkedState(row[0]): row[1] for row in rows}
 
     def is_parked(self, conn: Connection, owner: str) -> bool:
         return (

@@ -63,13 +63,20 @@ class EventLog(Protocol):
 class Projection(Protocol):
     """A fold from the log into one view. Deterministic: same events, same rows, whatever the batches."""
 
-    name: str
-    version: str
-    """Changes whenever the same log would give other rows."""
-    topics: frozenset[str] | None
-    """What it cares about; None for everything."""
-    bodies: bool
-    """Whether it needs sealed bodies opened."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same log would give other rows."""
+
+    @property
+    def topics(self) -> frozenset[str] | None:
+        """What it cares about; None for everything."""
+
+    @property
+    def bodies(self) -> bool:
+        """Whether it needs sealed bodies opened."""
 
     def create(self, conn: Connection) -> None:
         """Make the tables of an empty view."""

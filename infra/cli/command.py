@@ -23,7 +23,7 @@ from mnemolog.domain.scope import ANY, LEVELS, Scope
 from mnemolog.infra.cli.output import Output
 
 if TYPE_CHECKING:
-    from mnemolog import Memory
+    from mnemolog.memory import Memory
 
 WHERE: Final = "Where"
 WHOSE: Final = "Whose memory"
@@ -109,11 +109,11 @@ class Call:
     @contextmanager
     def memory(self, *, create: bool = False) -> Iterator[Memory]:
         """The store, open for this call. Raises NotFound where there is none."""
-        from mnemolog import Memory
+        principal = self.principal
         from mnemolog.infra.settings import Settings
+        from mnemolog.memory import Memory
 
         settings = Settings.load(data=self.data)
-        principal = self.principal
         with Memory.open(
             self.data, principal=principal, settings=settings, create=create, background=False
         ) as memory:

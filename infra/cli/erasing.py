@@ -13,7 +13,7 @@ from mnemolog.infra.cli.exits import Exit
 from mnemolog.infra.cli.output import one_line
 
 if TYPE_CHECKING:
-    from mnemolog.domain.erasure import ErasureReceipt
+    from mnemolog.domain.erasure import ErasureReceipt, Reach
 
 SHOWN = 20
 
@@ -57,13 +57,13 @@ def erase(
         raise InvalidInput("with --json an erasure needs --yes, or --dry-run to see its plan")
     with call.memory() as memory:
         plan = memory.erase(scope, **target, reason=reason, keep_evidence=keep_evidence)
-        _show_plan(call, plan)
+        _show_plan(call, plan.reach)
         name = next(iter(target.values()))
         if dry_run or not (yes or _confirmed(call, name)):
-            return _not_applied(call, plan, dry_run)
-        with call.out.progress("Erasing") as progress:
-            receipt = plan.apply(progress=progress)
-    _show_receipt(call, plan, receipt)
+            return _not_applied(call, plan.reach, dry_run)
+        with call.out.steps() as step:
+            receipt = plan.apply(progress=step)
+    _show_receipt(call, plan.reach, receipt)
     return Exit.OK if receipt.complete else Exit.INCOMPLETE
 
 
@@ -79,12 +79,7 @@ def _target(call: Call, event: str | None, record: str | None, subject: str | No
     return target
 
 
-def _plan_fields(plan: Any) -> dict[str, Any]:
-    names = ("what", "target", "events", "records", "sessions", "counts", "evidence_left")
-    return {name: getattr(plan, name) for name in names}
-
-
-def _show_plan(call: Call, plan: Any) -> None:
+def _show_plan(call: Call, plan: Reach) -> None:
     if call.out.as_json:
         return
     call.out.pairs(
@@ -108,16 +103,16 @@ def _confirmed(call: Call, name: str) -> bool:
     return sys.stdin.readline().strip() == name.strip()
 
 
-def _not_applied(call: Call, plan: Any, dry_run: bool) -> int:
+def _not_applied(call: Call, plan: Reach, dry_run: bool) -> int:
     if call.out.as_json:
-        call.out.document({"plan": _plan_fields(plan), "receipt": None})
+        call.out.document({"plan": plan, "receipt": None})
     call.out.say("Nothing was erased." + ("" if dry_run else " The id was not typed; --yes does not ask."))
     return Exit.OK if dry_run else Exit.USAGE
 
 
-def _show_receipt(call: Call, plan: Any, receipt: ErasureReceipt) -> None:
+def _show_receipt(call: Call, plan: Reach, receipt: ErasureReceipt) -> None:
     if call.out.as_json:
-        call.out.document({"plan": _plan_fields(plan), "receipt": receipt, "complete": receipt.complete})
+        call.out.document({"plan": plan, "receipt": receipt, "complete": receipt.complete})
         return
     call.out.text(f"erased: {receipt.events} events, as {receipt.erasure_id} at position {receipt.position}")
     call.out.table(

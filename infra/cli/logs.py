@@ -16,8 +16,8 @@ from mnemolog.infra.cli.exits import Exit
 from mnemolog.infra.cli.output import one_line, plain, when
 
 if TYPE_CHECKING:
-    from mnemolog import Memory
     from mnemolog.domain.events import Event, Recorded
+    from mnemolog.memory import Memory
 
 TEXT_SHOWN = 200
 PAGE = 500

@@ -152,7 +152,7 @@ class Output:
         from rich import box
         from rich.table import Table
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for column in columns:
             name = column.rstrip(">!")
             table.add_column(
@@ -191,6 +191,15 @@ class Output:
         with Progress(*columns, console=self.stderr, transient=True) as bar:
             task = bar.add_task(label, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total or None)
+
+    @contextmanager
+    def steps(self) -> Iterator[Callable[[str], None]]:
+        """A spinner on stderr while a terminal is there: call it with the name of each step."""
+        if self.as_json or not self.stderr.is_terminal:
+            yield lambda step: None
+            return
+        with self.stderr.status("") as status:
+            yield lambda step: status.update(one_line(step))
 
 
 def cell(value: Any) -> Text:

@@ -87,14 +87,15 @@ def recall(
     Example: mnemolog recall "which format for reports?" --tenant acme --user u-17 --project billing
     """
     scope = call.reading(any_of or ())
+    begin, end, at = moment(since), moment(until), moment(now)
     with call.memory() as memory:
         hits = memory.recall(
             scope,
             query,
             k=k,
-            since=moment(since),
-            until=moment(until),
-            now=moment(now),
+            since=begin,
+            until=end,
+            now=at,
             kinds=kind or None,
             exact=_exact(exact),
             history=history,
@@ -121,9 +122,9 @@ def context(
 
     Example: mnemolog context "draft the report" --budget 2000 --tenant acme --user u-17 > memory.txt
     """
-    scope = call.reading(any_of or ())
+    scope, at = call.reading(any_of or ()), moment(now)
     with call.memory() as memory:
-        found = memory.context(scope, query, budget=budget, now=moment(now))
+        found = memory.context(scope, query, budget=budget, now=at)
     if call.out.as_json:
         call.out.document({"text": found.text, "messages": found.messages, "receipt": found.receipt})
         return
@@ -146,13 +147,13 @@ def list_records(
 
     Example: mnemolog records list --tenant acme --any all
     """
-    scope = call.reading(any_of or ())
+    scope, at = call.reading(any_of or ()), moment(now)
     with call.memory() as memory:
         records = memory.records(
             scope,
             kinds=kind or None,
             status=status or None,
-            now=moment(now),
+            now=at,
             believed_at=believed_at,
             exact=_exact(exact),
             history=history,
@@ -171,9 +172,9 @@ def show_record(call: Call, id: RecordId, now: Now = None, any_of: AnyOf = None)
 
     Example: mnemolog records show 019cd2a4... --tenant acme --any all
     """
-    scope = call.reading(any_of or ())
+    scope, at = call.reading(any_of or ()), moment(now)
     with call.memory() as memory:
-        found = memory.get(scope, id, now=moment(now))
+        found = memory.get(scope, id, now=at)
     if call.out.as_json:
         call.out.document(found)
     elif isinstance(found, Forgotten):

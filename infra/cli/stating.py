@@ -70,6 +70,7 @@ def remember(
     Example: mnemolog remember "Reports go out as PDF" --slot report format --kind preference --tenant acme
     """
     scope = call.scope
+    begins, ends, expires = moment(valid_from), moment(valid_to), moment(expires_at)
     with call.memory() as memory:
         receipt = memory.remember(
             scope,
@@ -78,9 +79,9 @@ def remember(
             kind=kind,
             evidence=tuple(evidence or ()),
             subjects=tuple(about or ()),
-            valid_from=moment(valid_from),
-            valid_to=moment(valid_to),
-            expires_at=moment(expires_at),
+            valid_from=begins,
+            valid_to=ends,
+            expires_at=expires,
             sensitivity=sensitivity,
             key=key,
             expected_version=expected_version,
@@ -105,6 +106,7 @@ def correct(
     Example: mnemolog correct 019cd2a4... "Reports go out as PDF" --reason "the customer asked" --tenant acme
     """
     scope = call.scope
+    begins, ends, expires = moment(valid_from), moment(valid_to), moment(expires_at)
     with call.memory() as memory:
         receipt = memory.correct(
             scope,
@@ -112,9 +114,9 @@ def correct(
             content(text),
             reason=reason,
             evidence=tuple(evidence or ()),
-            valid_from=moment(valid_from),
-            valid_to=moment(valid_to),
-            expires_at=moment(expires_at),
+            valid_from=begins,
+            valid_to=ends,
+            expires_at=expires,
             key=key,
             expected_version=expected_version,
         )

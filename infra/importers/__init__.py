@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from mnemolog.consumers.importing import Entry, ImportReport, Names, Place, Sink, Tally, run
 from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.principal import ALLOWED, Action, Principal
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers import claude_code, jsonl, tau_bench
 from mnemolog.infra.importers.detect import detect
@@ -26,6 +27,9 @@ FORMATS: Final[Mapping[str, Read]] = {
 PLACES_FOLDER: Final = "imports"
 _NAMES_PER_ITEM: Final = 8
 """A place with many names is saved once per so many of them, so that saving costs less than appending."""
+_NAMED_BEFORE: Final = (
+    "new lines name lines that were read before: going over the whole file again, by its keys"
+)
 
 
 class ImportStore(Sink, Protocol):
@@ -33,6 +37,8 @@ class ImportStore(Sink, Protocol):
 
     @property
     def path(self) -> Path: ...
+
+    principal: Principal
 
     def wait(self, after: int, timeout: float, /) -> int:
         """The head of the log."""
@@ -126,9 +132,7 @@ class _Job:
         if self.form == jsonl.FORM:
             known = jsonl.announce(source, saved.place, options, names)
             if not known and saved.place.number and source.size != saved.size:
-                notes = [
-                    "new lines name lines that were read before: going over the whole file again, by its keys"
-                ]
+                notes = [_NAMED_BEFORE]
                 saved = Saved(saved.start, saved.salt)
         if self.form == tau_bench.FORM:
             notes.append(tau_bench.NOTE.format(start=saved.start.isoformat(timespec="seconds")))
@@ -159,7 +163,7 @@ class _Job:
         again = Saved(saved.start, saved.salt)
         source = Source(self.path, saved.salt)
         at = saved.place.number
-        if memory.wait(0, 0.0) < saved.tally.position:
+        if _may_look(memory) and memory.wait(0, 0.0) < saved.tally.position:
             return again, ["the memory is older than the last import of this file: going over it again"]
         if self._digest(source, saved.place) != saved.digest:
             return again, ["the file was changed since it was last read: going over it again, by its keys"]
@@ -172,6 +176,10 @@ class _Job:
     def _digest(self, source: Source, place: Place) -> str:
         """The digest of what was read: of lines up to their place, of a document as a whole."""
         return source.digest_of(place.offset) if place.offset else source.whole_digest()
+
+
+def _may_look(memory: ImportStore) -> bool:
+    return Action.INSPECT in ALLOWED[memory.principal.role]
 
 
 class _Keeper:

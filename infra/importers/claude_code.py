@@ -141,7 +141,7 @@ def _message(record: Any) -> Mapping[str, Any]:
 
 def _blocks(message: Mapping[str, Any]) -> list[Any]:
     content = message["content"]
-    return [content] if isinstance(content, str) else list(content)
+    return [block for block in ([content] if isinstance(content, str) else content) if block != ""]
 
 
 def _string(value: Any) -> str | None:

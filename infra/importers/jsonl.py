@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
@@ -36,16 +37,17 @@ def read(source: Source, after: Place, options: Options) -> Iterator[Entry]:
 def announce(source: Source, after: Place, options: Options, names: Names) -> bool:
     """Tell `names` which keys lines name; whether all that lines after the place name is known already."""
     known = True
-    for line in source.lines():
-        if line.text is None or not ('"target"' in line.text or '"evidence"' in line.text):
-            continue
-        for tenant, key in _references(line.text, options):
-            names.want(tenant, key)
-            known = known and (line.number <= after.number or names.has_key(tenant, key))
+    with suppress(InvalidInput):  # damage is told of when the lines are read
+        for line in source.lines():
+            for tenant, key in _references(line.text or "", options):
+                names.want(tenant, key)
+                known = known and (line.number <= after.number or names.has_key(tenant, key))
     return known
 
 
 def _references(text: str, options: Options) -> list[tuple[str, str]]:
+    if '"target"' not in text and '"evidence"' not in text:
+        return []
     try:
         line = json.loads(text)
         tenant = _scope(line, options).tenant

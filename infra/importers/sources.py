@@ -9,7 +9,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -60,8 +60,11 @@ class Source:
 
     def head(self) -> str:
         """The beginning of the text, whatever is not UTF-8 replaced."""
-        with self._open() as stream:
-            return stream.read(HEAD_BYTES).decode("utf-8-sig", "replace")
+        found = b""
+        with suppress(InvalidInput), self._open() as stream:
+            while len(found) < HEAD_BYTES and (piece := stream.read(1024)):
+                found += piece
+        return found.decode("utf-8-sig", "replace")
 
     def digest_of(self, size: int) -> str:
         """The digest that the first `size` bytes of the uncompressed file have."""

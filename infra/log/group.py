@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Lock
+from threading import Lock, RLock
 from typing import Final
 
 from mnemolog.domain.errors import StoreUnavailable
@@ -73,23 +73,22 @@ class GroupCommit:
     def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
         self._commit = commit
         self._waiting: deque[Request] = deque()
-        self._lock = Lock()
+        self._lock = RLock()
 
     def submit(self, request: Request) -> list[Receipt]:
         """Commit the request, or wait until another appender has. Raises its error."""
         self._waiting.append(request)
         try:
-            # The lock alone makes a leader, so that none is lost with an interrupted thread; a bell only saves time.
-            if not self._lock.acquire(blocking=False):
-                request.wait()
-                if not request.settled:
-                    self._lock.acquire()
+            # Nobody blocks on the lock: who is settled by another must get away at once, else groups stay small.
+            while not request.settled:
+                if self._lock.acquire(blocking=False):
+                    self._lead(request)
                 else:
-                    return request.result()
-            self._lead(request)
+                    request.wait()
         except BaseException:
             with suppress(ValueError):
                 self._waiting.remove(request)
+            self._release()
             raise
         return request.result()
 
@@ -109,10 +108,15 @@ class GroupCommit:
             if not own.settled:
                 self._run(own, requests)
         finally:
-            self._lock.release()
+            self._release()
             for request in requests:
                 request.ring()
             self._wake_next()
+
+    def _release(self) -> None:
+        # An interrupt can come between taking the lock and knowing it; only the lock itself is sure.
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock.release()
 
     def _run(self, own: Request, requests: list[Request]) -> None:
         group = Group()

@@ -35,6 +35,7 @@ from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
+from mnemolog.projections.residue import HOLDING
 
 NOTES_FOLDER: Final = "erasures"
 _PAGE: Final = 500
@@ -205,7 +206,12 @@ class Eraser:
         self._append(
             tenant,
             ErasureRequested(
-                work.erasure, work.what, work.target, len(work.events), about["keep_evidence"], about["reason"]
+                work.erasure,
+                work.what,
+                work.target,
+                len(work.events),
+                about["keep_evidence"],
+                about["reason"],
             ),
         )
         if reach.what is What.SESSION:
@@ -317,12 +323,9 @@ class Eraser:
         left = sum(self._store.blobs.exists(event_id) for event_id in blobs)
         stores = [log, StoreResult("blobs", len(blobs), removed, left)]
         ids = [row.event_id for row in rows]
-        holds = {"turns": self._store.turns.holds, "curated": self._store.curated.holds}
         for name, done in purged.items():
-            held = 0
-            if name in holds:
-                with self._store.runner.read(name) as conn:
-                    held = holds[name](conn, ids)
+            with self._store.runner.read(name) as conn:
+                held = HOLDING[name](conn, ids)
             remark = "" if done else "physical purge is due: a reader was in the way"
             stores.append(StoreResult(f"view {name}", len(ids), len(ids) - held, held, remark))
         return tuple(stores)
@@ -390,6 +393,6 @@ def _write_note(path: Path, work: Work) -> Path:
 
 def _read_note(note: Path) -> Work:
     values = orjson.loads(note.read_bytes())
-    return Work(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
-
-
+    return Work(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    )

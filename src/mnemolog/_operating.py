@@ -60,7 +60,10 @@ class Operator:
         sizes[BLOBS_FOLDER] = store.blobs.size()
         projections = self.projections()
         parked = [each.name for each in projections if each.parked]
-        warnings = [*keys.warnings, *(f"{name} has parked events: see `projections parked`" for name in parked)]
+        warnings = [
+            *keys.warnings,
+            *(f"{name} has parked events: see `projections parked`" for name in parked),
+        ]
         return Status(
             path=str(store.path),
             head=store.log.head(),
@@ -79,12 +82,12 @@ class Operator:
         for row in self.parked(name):
             if row.position == position:
                 return row
-        raise NotFound(f"nothing is parked at position {position} of {name}: `projections parked` lists what is")
+        raise NotFound(
+            f"nothing is parked at position {position} of {name}: `projections parked` lists what is"
+        )
 
     def _decide(self, position: int, event: Event) -> Receipt:
         """Append a decision in the tenant of the event that it is about."""
         envelope = self._store.log.read_at([position], bodies=False)[0].envelope
         draft: Draft = self._guard.note(event, envelope.scope)
         return self._store.log.append([draft])[0]
-
-

@@ -81,9 +81,7 @@ class Stater:
     def act(self, scope: Scope, act: str, record_id: str, reason: str | None, about: About) -> Receipt:
         return self._on_record(scope, record_id, _ACTS[act](self._reason(reason)), about)
 
-    def feedback(
-        self, scope: Scope, target: str, rating: str, comment: str | None, about: About
-    ) -> Receipt:
+    def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
             raise InvalidInput("rating must be up or down")
         self._reader.require(scope, target)
@@ -120,14 +118,14 @@ class Stater:
     def _reason(reason: str | None) -> str | None:
         return None if reason is None else ingress.statement(reason, "reason")
 
-    def _belongs(
-        self, scope: Scope, belongs_to: Scope | None, caller: ScopeIds, at: datetime
-    ) -> ScopeIds:
+    def _belongs(self, scope: Scope, belongs_to: Scope | None, caller: ScopeIds, at: datetime) -> ScopeIds:
         """Where a new record belongs; agent and session stay as provenance."""
         target = scope.at(RECORD_LEVELS) if belongs_to is None else belongs_to
         if belongs_to is not None:
             if belongs_to.session or belongs_to.agent or not sees(scope, belongs_to):
-                raise InvalidInput("belongs_to is the caller's scope with levels left out, without agent and session")
+                raise InvalidInput(
+                    "belongs_to is the caller's scope with levels left out, without agent and session"
+                )
             self._guard.enter(Action.STATE, belongs_to)
         ids = self._writer.ids(target, ingress.microseconds(at))
         return ScopeIds(replace(ids, agent=caller.agent, session=caller.session))

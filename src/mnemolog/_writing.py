@@ -159,7 +159,9 @@ class Writer:
             return None
         text = ingress.short(key, "key", ingress.MAX_KEY_LENGTH)
         home = ids.user or ids.tenant
-        return self._store.vault.keyed_hash(home, b"key", ids.encode() + b"\0" + text.encode()).hex()
+        return self._store.vault.keyed_hash(
+            home, b"key", ids.at(SESSION_LEVELS).encode() + b"\0" + text.encode()
+        ).hex()
 
     def _with_blob(self, event_id: str, event: Event, subjects: Sequence[str]) -> Event:
         field = {TurnRecorded: "content", ToolCalled: "arguments", ToolReturned: "output"}.get(type(event))
@@ -173,7 +175,7 @@ class Writer:
         reference = self._store.blobs.write(event_id, subjects, text)
         return replace(event, **{field: preview(text), "blob": reference})  # type: ignore[type-var]
 
-    # Batches and messages ------------------------------------------------------------------------------------------------
+    # Batches and messages --------------------------------------------------------------------------------
 
     def recorded(self, scope: Scope, kind: str, given: Mapping[str, Any]) -> Draft:
         """The draft of something that happened, from the keyword arguments of its method."""
@@ -195,7 +197,11 @@ class Writer:
         try:
             receipts: list[Receipt | MnemologError] = list(self.append(drafts)) if drafts else []
         except MnemologError:
-            receipts = [self._alone(item) for item, result in zip(items, results, strict=True) if isinstance(result, Draft)]
+            receipts = [
+                self._alone(item)
+                for item, result in zip(items, results, strict=True)
+                if isinstance(result, Draft)
+            ]
         settled = iter(receipts)
         return [next(settled) if isinstance(result, Draft) else result for result in results]
 
@@ -219,9 +225,7 @@ class Writer:
         except MnemologError as error:
             return error
 
-    def messages(
-        self, scope: Scope, given: Iterable[Mapping[str, Any]], about: About
-    ) -> list[Receipt]:
+    def messages(self, scope: Scope, given: Iterable[Mapping[str, Any]], about: About) -> list[Receipt]:
         """Append what a history says that the session does not hold yet, in order."""
         events = [event_of(item) for item in messages.expand(given)]
         for _ in range(_ALIGNMENT_TRIES):
@@ -358,7 +362,9 @@ _KINDS: Final[dict[str, Callable[..., Event]]] = {
 def preview(text: str) -> str:
     """The bounded part of a large text that the event itself keeps: its beginning and its end."""
     left_out = len(text) - PREVIEW_HEAD - PREVIEW_TAIL
-    return f"{text[:PREVIEW_HEAD]}\n[… {left_out} characters: read_output gives them …]\n{text[-PREVIEW_TAIL:]}"
+    return (
+        f"{text[:PREVIEW_HEAD]}\n[… {left_out} characters: read_output gives them …]\n{text[-PREVIEW_TAIL:]}"
+    )
 
 
 def _identity(event: Event) -> bytes:

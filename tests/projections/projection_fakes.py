@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Condition
 from typing import Any
 
-from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, func, insert, select
 
 from mnemolog.domain.events import (
     CLEAR_FIELDS,
@@ -106,10 +106,14 @@ class FakeLog:
         return self.add(SubjectErased("e1", subject), None, session=None)
 
     def replay(self, projection: str, target: Recorded) -> Recorded:
-        return self.add(ParkedEventReplayed(projection, target.envelope.id, target.position), None, session=None)
+        return self.add(
+            ParkedEventReplayed(projection, target.envelope.id, target.position), None, session=None
+        )
 
     def dismiss(self, projection: str, target: Recorded) -> Recorded:
-        return self.add(ParkedEventDismissed(projection, target.envelope.id, target.position), None, session=None)
+        return self.add(
+            ParkedEventDismissed(projection, target.envelope.id, target.position), None, session=None
+        )
 
     def _seen(self, recorded: Recorded, bodies: bool) -> Recorded:
         if not bodies and not isinstance(recorded.event, Undecodable):
@@ -153,13 +157,13 @@ _NOTES = Table(
     Column("position", Integer, primary_key=True),
     Column("event_id", String),
     Column("owner", String),
-    Column("place", Integer),
+    Column("overtook", Integer),
     Column("text", String),
 )
 
 
 class Notes:
-    """Keeps each turn with its place among its owner's turns, so that order shows; fails where it is told to."""
+    """Keeps each turn, and how many later ones of its owner were there before it; fails where it is told to."""
 
     name = "notes"
     version = "1"
@@ -188,13 +192,13 @@ class Notes:
             conn.execute(delete(_NOTES).where(_NOTES.c.owner == clear["subject"]))
         elif isinstance(recorded.event, TurnRecorded):
             owner = recorded.envelope.owner
-            last = select(_NOTES.c.position).where(_NOTES.c.owner == owner).order_by(_NOTES.c.position.desc())
+            later = (_NOTES.c.owner == owner) & (_NOTES.c.position > recorded.position)
             conn.execute(
                 insert(_NOTES).values(
                     position=recorded.position,
                     event_id=recorded.envelope.id,
                     owner=owner,
-                    place=conn.execute(last.limit(1)).scalar() or 0,
+                    overtook=conn.execute(select(func.count()).where(later)).scalar_one(),
                     text=recorded.event.content,
                 )
             )

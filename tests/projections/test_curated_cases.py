@@ -258,7 +258,7 @@ def test_a_person_may_change_their_mind_after_a_correction() -> None:
 
 
 def test_promise_7_repetition_raises_no_trust() -> None:
-    """Forty copies from an untrusted tool stay untrusted and do not displace what a person said; nor does a citation."""
+    """Forty copies from an untrusted tool stay untrusted and displace nothing that a person said; a citation counts."""
     log = Log()
     log.state("vendor Z is denied", slot=("vendor Z", "approval"))
     for _ in range(40):

@@ -1,0 +1,42 @@
+"""The second look after an erasure: how many of these events a view still holds content of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlalchemy import Connection, MetaData, func, select
+
+from mnemolog.projections.curated_rows import Tables
+from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
+
+_IDS_PER_STATEMENT: Final = 500
+
+
+def in_turns(conn: Connection, event_ids: Sequence[str]) -> int:
+    """Rows of what was said, of sessions and of feedback."""
+    return sum(
+        conn.execute(select(func.count()).where(table.c.event_id.in_(ids))).scalar_one()
+        for ids in _chunks(event_ids)
+        for table in (TURNS, SESSION_EVENTS, FEEDBACK)
+    )
+
+
+def in_curated(conn: Connection, event_ids: Sequence[str]) -> int:
+    """Assertions that are more than a tombstone."""
+    rows = Tables(MetaData()).assertions
+    return sum(
+        conn.execute(select(func.count()).where(rows.c.event_id.in_(ids), rows.c.forgotten == 0)).scalar_one()
+        for ids in _chunks(event_ids)
+    )
+
+
+HOLDING: Final[dict[str, Callable[[Connection, Sequence[str]], int]]] = {
+    "turns": in_turns,
+    "curated": in_curated,
+    "catalog": lambda conn, event_ids: 0,  # ids only, by design
+}
+
+
+def _chunks(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[at : at + _IDS_PER_STATEMENT] for at in range(0, len(ids), _IDS_PER_STATEMENT)]

@@ -1,0 +1,206 @@
+"""Reads of the `turns` view. Every one that returns content takes the scopes that the caller may see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Column, ColumnElement, Connection, select
+
+from mnemolog.domain.events import Json
+from mnemolog.domain.lexical import Analyzer
+from mnemolog.projections.lexical import LexicalIndex
+from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
+
+_PER_STATEMENT: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """Something said, asked of a tool, or returned. kind: turn, chunk, tool_call or tool_result.
+
+    scope: its number in this view; occurred_at: ISO 8601 with the writer's offset; occurred_us: the same in UTC
+    microseconds; blob: where the rest of a long text is, None where `text` is all.
+    """
+
+    position: int
+    event_id: str
+    kind: str
+    scope: int
+    session: str | None
+    agent: str | None
+    role: str | None
+    author: str | None
+    tool: str | None
+    call_id: str | None
+    error: bool
+    occurred_at: str
+    occurred_us: int
+    origin: int
+    text: str
+    blob: Json | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session as its events left it. opened_at and closed_at are log positions; None: not (yet) said."""
+
+    session: str
+    scope: int
+    opened_at: int | None
+    closed_at: int | None
+    timezone: str | None
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackRow:
+    """Somebody's judgement of the event or record `target`."""
+
+    position: int
+    event_id: str
+    target: str
+    scope: int
+    rating: str
+    comment: str | None
+
+
+class TurnsView:
+    """Needs the index and the analyzer that the projection was made with."""
+
+    def __init__(self, index: LexicalIndex, analyzer: Analyzer) -> None:
+        self._index, self._analyzer = index, analyzer
+
+    def search(
+        self,
+        conn: Connection,
+        scopes: Collection[int],
+        query: str,
+        *,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        limit: int = 50,
+    ) -> list[tuple[TurnRow, float]]:
+        """Turns of these scopes with a word of the query and their BM25, best first; newer first among equals.
+
+        since_us is included, until_us is not.
+        """
+        terms = self._analyzer.query(query)
+        hits = self._index.search(conn, sorted(scopes), terms) if terms and scopes else []
+        found: list[tuple[TurnRow, float]] = []
+        for some in _chunks(hits):
+            rows = at(conn, [position for position, _ in some], scopes)
+            found += [
+                (rows[p], score) for p, score in some if p in rows and _within(rows[p], since_us, until_us)
+            ]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+
+def at(conn: Connection, positions: Sequence[int], scopes: Collection[int]) -> dict[int, TurnRow]:
+    """The turns at these positions that belong to these scopes."""
+    rows = (_turns(conn, scopes, TURNS.c.position.in_(some)) for some in _chunks(positions))
+    return {row.position: row for some in rows for row in some}
+
+
+def get(conn: Connection, event_id: str, scopes: Collection[int]) -> TurnRow | None:
+    """The turn with this event id, if it belongs to these scopes."""
+    return next(iter(_turns(conn, scopes, TURNS.c.event_id == event_id)), None)
+
+
+def by_call(conn: Connection, session: str, call_id: str, scopes: Collection[int]) -> list[TurnRow]:
+    """The call and the results with this call id in a session, in log order."""
+    return _turns(conn, scopes, (TURNS.c.session == session) & (TURNS.c.call_id == call_id))
+
+
+def recent(
+    conn: Connection,
+    scopes: Collection[int],
+    *,
+    session: str | None = None,
+    limit: int = 50,
+    before: int | None = None,
+) -> list[TurnRow]:
+    """The last turns of these scopes (and of this session only), before a position; in log order."""
+    condition = TURNS.c.position > 0 if before is None else TURNS.c.position < before
+    if session is not None:
+        condition &= TURNS.c.session == session
+    return _turns(conn, scopes, condition, newest=limit)
+
+
+def between(conn: Connection, scopes: Collection[int], session: str, first: int, last: int) -> list[TurnRow]:
+    """The turns of a session from position `first` to `last`, both included."""
+    inside = TURNS.c.position.between(first, last)
+    return _turns(conn, scopes, (TURNS.c.session == session) & inside)
+
+
+def sessions(conn: Connection, scopes: Collection[int]) -> list[SessionRow]:
+    """The sessions of these scopes that were opened or closed, oldest first."""
+    return _sessions(conn, SESSION_EVENTS.c.scope.in_(scopes))
+
+
+def session(conn: Connection, rid: str) -> SessionRow | None:
+    """What is known of this session, in whatever scope."""
+    return next(iter(_sessions(conn, SESSION_EVENTS.c.session == rid)), None)
+
+
+def feedback(conn: Connection, target: str, scopes: Collection[int]) -> list[FeedbackRow]:
+    """What was said of an event or a record, oldest first."""
+    about = (FEEDBACK.c.target == target) & FEEDBACK.c.scope.in_(scopes)
+    query = select(FEEDBACK).where(about).order_by(FEEDBACK.c.position)
+    return [FeedbackRow(**row) for row in conn.execute(query).mappings()]
+
+
+def _turns(
+    conn: Connection, scopes: Collection[int], condition: ColumnElement[bool], newest: int | None = None
+) -> list[TurnRow]:
+    inside = select(TURNS).where(condition, TURNS.c.scope.in_(scopes))
+    if newest is None:
+        return [_turn(row) for row in conn.execute(inside.order_by(TURNS.c.position)).mappings()]
+    query = inside.order_by(TURNS.c.position.desc()).limit(newest)
+    return [_turn(row) for row in conn.execute(query).mappings()][::-1]
+
+
+def _turn(row: Mapping[Any, Any]) -> TurnRow:
+    blob = row["blob"]
+    return TurnRow(**{**row, "error": bool(row["error"]), "blob": None if blob is None else json.loads(blob)})
+
+
+def _within(row: TurnRow, since_us: int | None, until_us: int | None) -> bool:
+    return (since_us is None or row.occurred_us >= since_us) and (
+        until_us is None or row.occurred_us < until_us
+    )
+
+
+def _sessions(conn: Connection, condition: ColumnElement[bool]) -> list[SessionRow]:
+    query = select(SESSION_EVENTS).where(condition).order_by(SESSION_EVENTS.c.position)
+    events: dict[tuple[str, int], list[Any]] = {}
+    for row in conn.execute(query):
+        events.setdefault((row.session, row.scope), []).append(row)
+    return [_folded(rows) for rows in events.values()]
+
+
+def _folded(rows: Sequence[Any]) -> SessionRow:
+    """The first opening counts as the opening, the last words as the state: a session may be opened again."""
+    opened = [row for row in rows if row.kind == "opened"]
+    last = rows[-1]
+    return SessionRow(
+        session=last.session,
+        scope=last.scope,
+        opened_at=opened[0].position if opened else None,
+        closed_at=last.position if last.kind == "closed" else None,
+        timezone=_last(opened, SESSION_EVENTS.c.timezone),
+        title=_last(opened, SESSION_EVENTS.c.title),
+    )
+
+
+def _last(rows: Sequence[Any], column: Column[Any]) -> str | None:
+    return next((value for row in reversed(rows) if (value := getattr(row, column.name)) is not None), None)
+
+
+def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), _PER_STATEMENT):
+        yield values[start : start + _PER_STATEMENT]

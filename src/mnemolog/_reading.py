@@ -1,0 +1,466 @@
+"""Reads: the scope is fixed first, then views are searched inside it, then the budget is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, MetaData
+
+from mnemolog._guard import Guard, without_session
+from mnemolog.domain import ingress
+from mnemolog.domain.context import RECENT, Entry, LeftOut, assemble, estimate_tokens
+from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.domain.events import FORGOTTEN, ContextAssembled, Draft, Forgotten, Recorded
+from mnemolog.domain.principal import Action, Tier, levels_asked, may_see
+from mnemolog.domain.records import Record, Status, Step
+from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, sees
+from mnemolog.projections import catalog, turns_view
+from mnemolog.projections.catalog import CatalogRow
+from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.scopes import ScopeTable, record_scope
+from mnemolog.projections.turns_view import TurnRow, TurnsView
+from mnemolog.results import Context, ContextReceipt, Hit, MemoryRecord, OutputRange
+
+MAX_K: Final = 1_000
+TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
+_RECENT_TURNS: Final = 50
+_CONTEXT_HITS: Final = 50
+Moment = datetime | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A read transaction on one view: what of it the caller sees."""
+
+    conn: Connection
+    scopes: Mapping[int, ScopeIds]
+
+
+class Reader:
+    """Answers one principal's reads."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._store = guard.store
+        self._curated = CuratedView(self._store.curated)
+        self._turns = TurnsView(self._store.turns.index, self._store.turns.analyzer)
+        self._scopes = ScopeTable(MetaData())
+
+    # Recall ----------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        k: int,
+        since: Moment,
+        until: Moment,
+        now: Moment,
+        at_least: int | None,
+        exact: bool | Collection[str],
+        kinds: Collection[str] | None,
+        history: bool,
+    ) -> list[Hit]:
+        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
+        if not isinstance(k, int) or not 1 <= k <= MAX_K:
+            raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
+        bounds = self._bound(scope, since, "since"), self._bound(scope, until, "until")
+        at, levels = self._now(scope, now), levels_asked(scope, exact)
+        hits: list[Hit] = []
+        if kinds is None or not TURN_KINDS.issuperset(kinds):
+            hits += self._record_hits(scope, query, k, bounds, at, at_least, levels, kinds, history)
+        if kinds is None or not TURN_KINDS.isdisjoint(kinds):
+            hits += self._turn_hits(scope, query, k, bounds, at_least, levels, kinds)
+        hits.sort(key=lambda hit: (-hit.score, hit.record_id is None))
+        return hits[:k]
+
+    def _record_hits(
+        self,
+        scope: Scope,
+        query: str,
+        k: int,
+        bounds: tuple[int | None, int | None],
+        now: datetime,
+        at_least: int | None,
+        exact: frozenset[str],
+        kinds: Collection[str] | None,
+        history: bool,
+    ) -> list[Hit]:
+        with self._view("curated", scope, at_least, exact) as view:
+            found = self._curated.search(
+                view.conn,
+                view.scopes,
+                query,
+                now,
+                limit=k if bounds == (None, None) else MAX_K,
+                kinds=kinds,
+                include_history=history,
+            )
+        return [
+            _record_hit(record, score)
+            for record, score in found
+            if record.content is not None and _within(record.occurred_at, bounds)
+        ]
+
+    def _turn_hits(
+        self,
+        scope: Scope,
+        query: str,
+        k: int,
+        bounds: tuple[int | None, int | None],
+        at_least: int | None,
+        exact: frozenset[str],
+        kinds: Collection[str] | None,
+    ) -> list[Hit]:
+        with self._view("turns", scope, at_least, exact) as view:
+            found = self._turns.search(
+                view.conn,
+                view.scopes,
+                query,
+                since_us=bounds[0],
+                until_us=bounds[1],
+                limit=k if kinds is None or TURN_KINDS.issubset(kinds) else MAX_K,
+            )
+        return [_turn_hit(row, score) for row, score in found if kinds is None or row.kind in kinds]
+
+    # Context ---------------------------------------------------------------------------------------------------
+
+    def context(self, scope: Scope, query: str, *, budget: int, now: Moment, at_least: int | None) -> Context:
+        if not isinstance(budget, int) or budget < 1:
+            raise InvalidInput("budget must be a positive number of tokens")
+        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
+        at = self._now(scope, now)
+        position = self._store.log.head() if at_least is None else at_least
+        session = self._session(scope)
+        layers = [
+            self._current(scope, at, position),
+            self._found(scope, query, at, position, session),
+            self._recent(scope, position, session),
+        ]
+        made = assemble(layers, budget, estimate_tokens)
+        entries = tuple(
+            {
+                "id": item.entry.id,
+                "version": item.entry.version,
+                "layer": item.entry.layer,
+                "tokens": item.tokens,
+                **({"reference": True} if item.entry.reference is not None else {}),
+            }
+            for item in made.placed
+        )
+        receipt = self._receipt(scope, query, budget, made.tokens, entries, made.left_out, position)
+        return Context(made.text, receipt)
+
+    def _current(self, scope: Scope, now: datetime, position: int) -> list[Entry]:
+        with self._view("curated", scope, position, frozenset()) as view:
+            return [_record_entry(record) for record in self._curated.current(view.conn, view.scopes, now)]
+
+    def _found(
+        self, scope: Scope, query: str, now: datetime, position: int, session: str | None
+    ) -> list[Entry]:
+        hits = self._turn_hits(scope, query, _CONTEXT_HITS, (None, None), position, frozenset(), TURN_KINDS)
+        return [_hit_entry(hit, "hits", session) for hit in hits]
+
+    def _recent(self, scope: Scope, position: int, session: str | None) -> list[Entry]:
+        """The session's last turns, newest first, so that the budget keeps the newest."""
+        if session is None:
+            return []
+        with self._view("turns", scope, position, frozenset()) as view:
+            rows = turns_view.recent(view.conn, view.scopes, session=session, limit=_RECENT_TURNS)
+        spoken = [row for row in reversed(rows) if row.role != "system"]
+        return [_hit_entry(_turn_hit(row, 0.0), RECENT, session) for row in spoken]
+
+    def _receipt(
+        self,
+        scope: Scope,
+        query: str,
+        budget: int,
+        tokens: int,
+        entries: tuple[dict[str, Any], ...],
+        left_out: tuple[LeftOut, ...],
+        position: int,
+    ) -> ContextReceipt:
+        """Append the receipt to the log. A scope that nobody wrote to yet gets its ids here."""
+        ids = self._store.vault.resolve(scope, create=True)
+        assert ids is not None
+        home = ids.user or ids.tenant
+        event = ContextAssembled(
+            query=self._store.vault.keyed_hash(home, b"query", query.encode()).hex(),
+            budget=budget,
+            tokens=tokens,
+            entries=entries,
+            left_out=tuple({"id": one.id, "reason": one.reason} for one in left_out),
+            position=position,
+        )
+        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
+        receipt = self._store.log.append(
+            [
+                Draft(
+                    id=self._store.ids.event_id(),
+                    event=event,
+                    scope=ids,
+                    stream=stream,
+                    occurred_at=self._store.clock.now(),
+                    actor=self._guard.actor(ids.tenant),
+                    role=self._guard.principal.role,
+                    origin=Tier.OPERATOR,
+                    digest="",
+                    subjects=(home,),
+                )
+            ]
+        )[0]
+        return ContextReceipt(receipt.event_id, receipt.position, budget, tokens, entries, left_out, position)
+
+    # Records and events ----------------------------------------------------------------------------------------
+
+    def records(
+        self,
+        scope: Scope,
+        *,
+        kinds: Collection[str] | None,
+        status: Collection[str] | None,
+        now: Moment,
+        believed_at: int | None,
+        at_least: int | None,
+        exact: bool | Collection[str],
+        history: bool,
+    ) -> list[MemoryRecord]:
+        with self._view("curated", scope, at_least, levels_asked(scope, exact)) as view:
+            found = self._curated.records(
+                view.conn,
+                view.scopes,
+                self._now(scope, now),
+                kinds=kinds,
+                statuses=None if status is None else [_status(one) for one in status],
+                include_history=history,
+                believed_at=believed_at,
+            )
+            return [self._shown(record, view) for record in found]
+
+    def history(self, scope: Scope, record_id: str) -> list[Step]:
+        with self._view("curated", scope, None, frozenset()) as view:
+            peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
+            if not peers:
+                raise NotFound(f"no record {record_id} in this scope")
+            steps = [
+                step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
+            ]
+        return sorted(steps, key=lambda step: step.position)
+
+    def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
+        with self._view("curated", scope, None, frozenset()) as view:
+            record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
+            if record is not None:
+                return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
+        row = self.require(scope, id)
+        with self._view("turns", scope, None, frozenset()) as view:
+            turn = turns_view.get(view.conn, id, view.scopes)
+        if turn is not None:
+            return _turn_hit(turn, 0.0)
+        if row.erased:
+            return FORGOTTEN
+        raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
+
+    def read_output(
+        self, scope: Scope, event_id: str, start: int, end: int | None
+    ) -> OutputRange | Forgotten:
+        if start < 0 or (end is not None and end < start):
+            raise InvalidInput("a range needs 0 <= start <= end")
+        row = self.require(scope, event_id)
+        recorded = self._store.log.read_at([row.position])[0]
+        if recorded.event is FORGOTTEN:
+            return FORGOTTEN
+        text = _text_of(recorded)
+        blob = recorded.envelope.clear.get("blob")
+        total = len(text) if blob is None else blob["chars"]
+        start, end = min(start, total), total if end is None else min(end, total)
+        if blob is None:
+            return OutputRange(text[start:end], start, end, total)
+        part = self._store.blobs.read(event_id, blob, start, end)
+        return FORGOTTEN if part is None else OutputRange(part, start, end, total)
+
+    def log(self, after: int, limit: int, topics: Collection[str] | None) -> list[Recorded]:
+        page = self._store.log.read(after, limit, topics=topics)
+        principal, vault = self._guard.principal, self._store.vault
+        if not principal.scopes:
+            return list(page.events)
+        return [
+            each
+            for each in page.events
+            if may_see(principal, without_session(vault.names(ScopeIds(each.envelope.scope))))
+        ]
+
+    # For writers and erasers -----------------------------------------------------------------------------------
+
+    def require(self, scope: Scope, id: str) -> CatalogRow:
+        """The event (or the last event of the record) with this id, if the caller's scope sees it.
+
+        Raises NotFound else; that it exists elsewhere is recorded as a refusal, and not told.
+        """
+        with self._store.runner.read("catalog") as conn:
+            row = catalog.find(conn, id) or next(reversed(catalog.by_stream(conn, id)), None)
+        if row is not None:
+            envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
+            ids = self._guard.reading_ids(scope)
+            if ids is not None and sees(ids, record_scope(envelope.scope)):
+                return row
+            self._guard.refuse(Action.READ, "the id is not in the caller's scope", scope)
+        raise NotFound(f"no event or record {id} in this scope")
+
+    def scope_of_record(self, scope: Scope, record_id: str) -> ScopeIds:
+        """Where a record belongs. Raises NotFound when the caller's scope does not see it."""
+        row = self.require(scope, record_id)
+        envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
+        if row.stream != record_id:
+            raise NotFound(f"{record_id} is an event, not a record: use its record_id")
+        return record_scope(envelope.scope)
+
+    def twins(self, scope: Scope, record_id: str) -> list[str]:
+        """The record and those that say the same, so that forgetting one does not leave its text in another."""
+        self.scope_of_record(scope, record_id)
+        with self._view("curated", scope, None, frozenset()) as view:
+            peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
+        form = next((peer.form for peer in peers if peer.id == record_id), None)
+        return [record_id] + [
+            peer.id for peer in peers if peer.id != record_id and form is not None and peer.form == form
+        ]
+
+    # -----------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _view(self, name: str, scope: Scope, at_least: int | None, exact: frozenset[str]) -> Iterator[View]:
+        """A read transaction that is caught up, with the numbers of the scopes that the caller sees in it."""
+        ids = self._guard.reading_ids(scope)
+        with self._store.runner.read(name, at_least) as conn:
+            if ids is None:
+                yield View(conn, {})
+                return
+            allowed: Callable[[ScopeIds], bool] | None = self._guard.allowed(scope)
+            yield View(conn, self._scopes.visible(conn, ids, exact=exact, allowed=allowed))
+
+    def _session(self, scope: Scope) -> str | None:
+        ids = self._guard.reading_ids(scope)
+        return None if ids is None else ids.session
+
+    def _now(self, scope: Scope, now: Moment) -> datetime:
+        return ingress.moment(
+            now, "now", zone=lambda: self._store.zone_of(scope), now=self._store.clock.now()
+        )
+
+    def _bound(self, scope: Scope, value: Moment, what: str) -> int | None:
+        if value is None:
+            return None
+        zone = lambda: self._store.zone_of(scope)  # noqa: E731
+        return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
+
+    def _shown(self, record: Record, view: View) -> MemoryRecord:
+        names = self._store.vault.names(view.scopes[record.scope])
+        subjects = tuple(self._store.vault.name(subject) or subject for subject in record.subjects)
+        return MemoryRecord(
+            record_id=record.id,
+            scope=names,
+            content=FORGOTTEN if record.content is None else record.content,
+            kind=record.kind,
+            slot=record.slot,
+            status=str(record.status),
+            version=record.version,
+            trust=record.trust,
+            confidence=record.confidence,
+            sensitivity=record.sensitivity,
+            consent=record.consent,
+            evidence=record.evidence,
+            subjects=subjects,
+            valid_from=record.valid_from,
+            valid_to=record.valid_to,
+            expires_at=record.expires_at,
+            last_verified=record.last_verified,
+            believed_from=record.believed_from,
+            believed_to=record.believed_to,
+            supersedes=record.supersedes,
+            superseded_by=record.superseded_by,
+            reason=record.reason,
+            weakened=record.weakened,
+            occurred_at=record.occurred_at,
+            session=record.session and self._store.vault.name(record.session),
+            feedback=(record.up, record.down),
+        )
+
+
+def _record_hit(record: Record, score: float) -> Hit:
+    return Hit(
+        text=record.content or "",
+        score=score,
+        signals={"lexical": score},
+        event_ids=record.event_ids,
+        record_id=record.id,
+        occurred_at=datetime.fromisoformat(record.occurred_at),
+        kind=record.kind,
+        version=record.version,
+        status=str(record.status),
+        origin=record.trust,
+        session=record.session,
+    )
+
+
+def _turn_hit(row: TurnRow, score: float) -> Hit:
+    return Hit(
+        text=row.text,
+        score=score,
+        signals={"lexical": score},
+        event_ids=(row.event_id,),
+        record_id=None,
+        occurred_at=datetime.fromisoformat(row.occurred_at),
+        kind=row.kind,
+        role=row.role,
+        author=row.author or row.tool,
+        origin=Tier(row.origin),
+        session=row.session,
+    )
+
+
+def _record_entry(record: Record) -> Entry:
+    slot = f" {'/'.join(record.slot)}" if record.slot else ""
+    status = "" if record.status is Status.CURRENT else f" ({record.status})"
+    label = f"memory {record.kind}{slot}{status} {record.occurred_at[:10]} {_origin(record.trust)}"
+    return Entry(record.id, record.version, "memory", label, record.content or "", record.trust)
+
+
+def _hit_entry(hit: Hit, layer: str, session: str | None) -> Entry:
+    """Text of untrusted origin enters a context outside its own session only as a labelled reference."""
+    who = " ".join(part for part in (hit.kind, hit.role, hit.author) if part)
+    label = f"{who} {hit.occurred_at.isoformat(timespec='minutes')} {_origin(hit.origin)}"
+    foreign = hit.origin <= Tier.UNTRUSTED_TOOL and hit.session != session
+    reference = f"{len(hit.text)} characters; read_output {hit.event_ids[0]}" if foreign else None
+    return Entry(hit.event_ids[0], 1, layer, label, hit.text, hit.origin, hit.session, reference)
+
+
+def _origin(tier: Tier) -> str:
+    return tier.name.lower().replace("_", " ")
+
+
+def _within(occurred_at: str, bounds: tuple[int | None, int | None]) -> bool:
+    if bounds == (None, None):
+        return True
+    at = ingress.microseconds(datetime.fromisoformat(occurred_at))
+    return (bounds[0] is None or at >= bounds[0]) and (bounds[1] is None or at < bounds[1])
+
+
+def _status(name: str) -> Status:
+    try:
+        return Status(name)
+    except ValueError:
+        raise InvalidInput(f"status must be one of {', '.join(Status)}, not {name!r}") from None
+
+
+def _text_of(recorded: Recorded) -> str:
+    event = recorded.event
+    for field in ("content", "output", "arguments"):
+        text = getattr(event, field, None)
+        if isinstance(text, str):
+            return text
+    raise NotFound(f"event {recorded.envelope.id} is a {recorded.envelope.topic}: it has no text")

@@ -1,0 +1,105 @@
+"""`AsyncMemory`: the same methods, awaited; each runs in a worker thread, where it may wait for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from mnemolog._erasing import ErasurePlan, Progress
+from mnemolog.domain.erasure import ErasureReceipt
+from mnemolog.domain.principal import Principal
+from mnemolog.memory import Memory
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _awaited(
+    method: Callable[Concatenate[Memory, P], R],
+) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
+    @wraps(method)
+    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.memory, *args, **kwargs)
+
+    return call
+
+
+class AsyncErasurePlan:
+    """An `ErasurePlan` whose `apply` is awaited; everything else is the plan's."""
+
+    def __init__(self, plan: ErasurePlan) -> None:
+        self.plan = plan
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plan, name)
+
+    async def apply(self, progress: Progress | None = None) -> ErasureReceipt:
+        return await asyncio.to_thread(self.plan.apply, progress)
+
+
+class AsyncMemory:
+    """`Memory` for asyncio. `await AsyncMemory.open(path)`, or wrap an open memory: `AsyncMemory(memory)`."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    @classmethod
+    async def open(cls, path: str | Path, **options: Any) -> Self:
+        """As `Memory.open`."""
+        return cls(await asyncio.to_thread(Memory.open, path, **options))
+
+    def acting_as(self, principal: Principal) -> AsyncMemory:
+        """As `Memory.acting_as`."""
+        return AsyncMemory(self.memory.acting_as(principal))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    close = _awaited(Memory.close)
+    open_session = _awaited(Memory.open_session)
+    close_session = _awaited(Memory.close_session)
+    record_turn = _awaited(Memory.record_turn)
+    record_chunk = _awaited(Memory.record_chunk)
+    record_tool_call = _awaited(Memory.record_tool_call)
+    record_tool_result = _awaited(Memory.record_tool_result)
+    record_messages = _awaited(Memory.record_messages)
+    record_batch = _awaited(Memory.record_batch)
+    feedback = _awaited(Memory.feedback)
+    remember = _awaited(Memory.remember)
+    correct = _awaited(Memory.correct)
+    retract = _awaited(Memory.retract)
+    confirm = _awaited(Memory.confirm)
+    dispute = _awaited(Memory.dispute)
+    recall = _awaited(Memory.recall)
+    context = _awaited(Memory.context)
+    get = _awaited(Memory.get)
+    records = _awaited(Memory.records)
+    history = _awaited(Memory.history)
+    read_output = _awaited(Memory.read_output)
+    log = _awaited(Memory.log)
+    names = _awaited(Memory.names)
+    wait = _awaited(Memory.wait)
+    status = _awaited(Memory.status)
+    projections = _awaited(Memory.projections)
+    catch_up = _awaited(Memory.catch_up)
+    rebuild = _awaited(Memory.rebuild)
+    dump_hash = _awaited(Memory.dump_hash)
+    parked = _awaited(Memory.parked)
+    replay_parked = _awaited(Memory.replay_parked)
+    dismiss_parked = _awaited(Memory.dismiss_parked)
+    rotate_root_key = _awaited(Memory.rotate_root_key)
+    verify_log = _awaited(Memory.verify_log)
+    _erase = _awaited(Memory.erase)
+
+    async def erase(self, *args: Any, **kwargs: Any) -> AsyncErasurePlan:
+        """As `Memory.erase`; await the plan's `apply`."""
+        return AsyncErasurePlan(await self._erase(*args, **kwargs))
