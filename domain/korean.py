@@ -54,7 +54,8 @@ _AUXILIARY: Final = frozenset("하되했됐돼있")
 _STANDALONE_PARTICLES: Final = _AFTER_ONE | {"께", "요"}
 _STOP: Final = frozenset(
     "무엇 뭐 뭐야 뭐지 뭐예요 뭐였지 뭘 뭔 언제 어디 누구 누가 왜 어떻게 어떤 어느 무슨 몇 얼마 얼마나 그리고 그런데 그래서 하지만 그러나 그럼 "
-    "그것 이것 저것 그거 이거 저거 것 거 및 등 있다 있어 있는 있고 있습니다 있어요 있나요 있었다 없이 좀 더 또 그 저 이런 그런".split()
+    "그것 이것 저것 그거 이거 저거 것 거 및 등 있다 있어 있는 있고 있습니다 있어요 있나요 있었다 없이 좀 더 또 그 저 이런 그런 "
+    "해 줘 나 너 내 네 제 우리 저희 응 이렇게 그렇게 저렇게 알려 알려줘 주세요".split()
 )
 # Common words of two syllables whose second one only looks like a particle.
 _WHOLE: Final = frozenset(

@@ -56,7 +56,7 @@ def list_events(
     if call.out.as_json:
         call.out.lines([document for _, document in events])
     elif events:
-        call.out.table(["position>", "when!", "event", "scope", "text"], [_row(*event) for event in events])
+        call.out.table(["position>", "event", "text"], [_cells(*event) for event in events])
     else:
         call.out.say("No events here. Next: mnemolog import FILE, or another --after or --topic.")
 
@@ -88,8 +88,7 @@ def follow(call: Call, after: After = 0, topic: Topics = None, idle: Idle = None
             if call.out.as_json:
                 call.out.document(document)
             else:
-                position, at, name, scope, text = _row(recorded, document)
-                call.out.text(f"{position}  {at}  {name}  {scope}  {text}")
+                call.out.text("  ".join((str(recorded.position), *_row(recorded, document))))
 
 
 def verify(call: Call) -> int:
@@ -149,15 +148,16 @@ def _named(memory: Memory, recorded: Recorded) -> tuple[Recorded, dict[str, Any]
     return recorded, {"position": recorded.position, "envelope": envelope, "event": plain(recorded.event)}
 
 
-def _row(recorded: Recorded, document: dict[str, Any]) -> list[Any]:
+def _row(recorded: Recorded, document: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Time, topic, scope and text of an event."""
     envelope = recorded.envelope
-    return [
-        recorded.position,
-        when(envelope.occurred_at),
-        envelope.topic,
-        _scope(document),
-        one_line(_text(recorded.event), TEXT_SHOWN),
-    ]
+    text = one_line(_text(recorded.event), TEXT_SHOWN)
+    return when(envelope.occurred_at), envelope.topic, _scope(document), text
+
+
+def _cells(recorded: Recorded, document: dict[str, Any]) -> list[Any]:
+    at, topic, scope, text = _row(recorded, document)
+    return [recorded.position, (topic, at), (text, scope)]
 
 
 def _scope(document: dict[str, Any]) -> str:

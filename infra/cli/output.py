@@ -207,7 +207,8 @@ def cell(value: Any) -> Text:
     from rich.text import Text
 
     if isinstance(value, tuple) and len(value) == 2:
-        return Text.assemble(safe(str(value[0])), "\n", (safe(str(value[1])), "dim"))
+        upper, lower = (safe(str(part)) for part in value)
+        return Text.assemble(upper, "\n" if upper and lower else "", (lower, "dim"))
     return Text("" if value is None else safe(str(value)))
 
 

@@ -103,18 +103,13 @@ def recall(
     if call.out.as_json:
         call.out.document(hits)
     elif hits:
-        call.out.table(["score>", "when!", "what", "text"], [_hit(hit) for hit in hits])
+        call.out.table(["score>", "what", "text"], [_hit(hit) for hit in hits])
     else:
         call.out.say(f"Nothing found. {_widen(scope, 'other words')}")
 
 
 def context(
-    call: Call,
-    query: Query,
-    budget: Budget = 2000,
-    now: Now = None,
-    any_of: AnyOf = None,
-    receipt: ShowReceipt = False,
+    call: Call, query: Query, budget: Budget = 2000, now: Now = None, receipt: ShowReceipt = False
 ) -> None:
     """Assemble what an agent should read before it answers, within a budget of tokens.
 
@@ -122,7 +117,7 @@ def context(
 
     Example: mnemolog context "draft the report" --budget 2000 --tenant acme --user u-17 > memory.txt
     """
-    scope, at = call.reading(any_of or ()), moment(now)
+    scope, at = call.scope, moment(now)
     with call.memory() as memory:
         found = memory.context(scope, query, budget=budget, now=at)
     if call.out.as_json:
@@ -130,7 +125,7 @@ def context(
         return
     if found.text:
         call.out.text(found.text)
-    _account(call, scope, found, receipt)
+    _account(call, found, receipt)
 
 
 def list_records(
@@ -162,7 +157,7 @@ def list_records(
         call.out.lines(records)
     elif records:
         rows = [_record(record) for record in records]
-        call.out.table(["kind", "status", "slot", "since!", "text"], rows)
+        call.out.table(["what", "text"], rows)
     else:
         call.out.say(f"No records here. {_widen(scope, 'mnemolog remember TEXT')}")
 
@@ -194,9 +189,7 @@ def record_history(call: Call, id: RecordId, any_of: AnyOf = None) -> None:
     if call.out.as_json:
         call.out.lines(steps)
     else:
-        call.out.table(
-            ["position>", "version>", "when!", "act", "effect", "text"], [_step(step) for step in steps]
-        )
+        call.out.table(["version>", "what", "text"], [_step(step) for step in steps])
 
 
 def _exact(levels: Sequence[str] | None) -> bool | list[str]:
@@ -214,37 +207,36 @@ def _widen(scope: Scope, otherwise: str) -> str:
 
 def _hit(hit: Hit) -> list[Any]:
     what = hit.kind if hit.status == "current" else f"{hit.kind}, {hit.status}"
-    who = hit.author or hit.role or ""
-    place = (
-        f"record {hit.record_id}" if hit.record_id else f"event {hit.event_ids[0] if hit.event_ids else ''}"
-    )
-    return [f"{hit.score:.2f}", when(hit.occurred_at), (what, who), (one_line(hit.text, TEXT_SHOWN), place)]
+    place = f"record {hit.record_id}" if hit.record_id else f"event {next(iter(hit.event_ids), '')}"
+    under = f"{when(hit.occurred_at)}  {place}"
+    return [f"{hit.score:.2f}", (what, hit.author or hit.role or ""), (one_line(hit.text, TEXT_SHOWN), under)]
 
 
 def _record(record: MemoryRecord) -> list[Any]:
-    return [
-        record.kind,
-        record.status,
-        " ".join(record.slot or ()),
-        when(record.occurred_at),
-        (one_line(str(record.content), TEXT_SHOWN), record.record_id),
-    ]
+    slot = f"[{' '.join(record.slot)}]  " if record.slot else ""
+    under = f"{slot}{when(record.occurred_at)}  {record.record_id}"
+    return [(record.kind, record.status), (one_line(str(record.content), TEXT_SHOWN), under)]
 
 
 def _step(step: Step) -> list[Any]:
     text = one_line(step.content or "", TEXT_SHOWN) + (f" ({one_line(step.reason)})" if step.reason else "")
-    at = when(step.occurred_at or step.recorded_at)
-    return [step.position, step.version, at, step.act, step.effect, (text, step.record)]
+    under = f"{when(step.occurred_at or step.recorded_at)}  at {step.position}  {step.record}"
+    return [step.version, (step.act, step.effect), (text, under)]
 
 
 def _details(found: MemoryRecord | Hit) -> dict[str, Any]:
     """Every field with its name; lists one per line, times for people."""
     from dataclasses import fields
 
-    shown: dict[str, Any] = {}
-    for field in fields(found):
-        value = getattr(found, field.name)
-        shown[field.name.replace("_", " ")] = _shown(value)
+    from mnemolog.results import Hit
+
+    shown = {field.name.replace("_", " "): _shown(getattr(found, field.name)) for field in fields(found)}
+    if not isinstance(found, Hit):
+        up, down = found.feedback
+        shown |= {
+            "slot": " ".join(found.slot or ()),
+            "feedback": f"{up} up, {down} down" if up or down else "",
+        }
     return shown
 
 
@@ -262,11 +254,11 @@ def _shown(value: Any) -> Any:
     return value.name.lower() if hasattr(value, "name") else value
 
 
-def _account(call: Call, scope: Scope, found: Context, details: bool) -> None:
+def _account(call: Call, found: Context, details: bool) -> None:
     """What the context holds, on stderr."""
     receipt = found.receipt
     if not receipt.entries:
-        call.out.say(f"Nothing to read here. {_widen(scope, 'a larger --budget')}")
+        call.out.say("Nothing to read here. Name --user and --project, or try a larger --budget.")
         return
     call.out.say(
         f"{receipt.tokens} of {receipt.budget} tokens, {len(receipt.entries)} entries, "

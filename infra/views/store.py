@@ -34,6 +34,8 @@ _PRAGMAS: Final = (
 )
 _WRITER: Final = (*_PRAGMAS, "PRAGMA cache_size=-32768")
 _READER: Final = (*_PRAGMAS, "PRAGMA cache_size=-8192", "PRAGMA query_only=ON")
+_PATIENCE_MS: Final = 2000
+"""How long emptying the write-ahead log waits for readers."""
 # BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB
 _STORE_AT_FAULT: Final = frozenset({5, 6, 7, 8, 9, 10, 11, 13, 14, 26})
 
@@ -229,22 +231,28 @@ def _engine(path: Path, busy_timeout: float, pragmas: tuple[str, ...], begin: st
     return engine
 
 
-def _run(engine: Engine, statement: str) -> tuple[Any, ...] | None:
-    """Run a statement outside any transaction."""
+def _run(engine: Engine, *statements: str) -> list[Any]:
+    """Run statements outside any transaction; the first value of each."""
     connection = engine.raw_connection()
     try:
         cursor = connection.cursor()
-        cursor.execute(statement)
-        row = cursor.fetchone()
+        rows = [cursor.execute(statement).fetchone() for statement in statements]
         cursor.close()
-        return tuple(row) if row else None
+        return [row[0] if row else None for row in rows]
     finally:
         connection.close()
 
 
 def _truncate_wal(engine: Engine) -> bool:
-    row = _run(engine, "PRAGMA wal_checkpoint(TRUNCATE)")
-    return row is not None and row[0] == 0
+    """Empty the write-ahead log into the file. False where a reader that began earlier was in the way."""
+    (patience,) = _run(engine, "PRAGMA busy_timeout")
+    _, busy, _ = _run(
+        engine,
+        f"PRAGMA busy_timeout={min(patience, _PATIENCE_MS)}",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        f"PRAGMA busy_timeout={patience}",
+    )
+    return bool(busy == 0)
 
 
 def _read_pointer(path: Path) -> dict[str, ViewFile]:

@@ -224,6 +224,7 @@ class Eraser:
         tenant = ScopeIds(Scope(work.tenant))
         tell("destroying keys")
         rows = self._rows(work)
+        held = self._held(rows)
         position = self._destroy(work, rows, tenant)
         tell("cleaning views")
         self._store.runner.catch_up_all(position)
@@ -236,7 +237,7 @@ class Eraser:
         purged = {name: self._store.runner.purge(name) for name in self._store.runner.names()}
         truncated = self._store.log.checkpoint()
         tell("looking again")
-        stores = self._verify(rows, blobs, removed, purged, truncated)
+        stores = self._verify(rows, blobs, removed, held, purged, truncated)
         receipt = ErasureReceipt(
             work.erasure, What(work.what), work.target, position, len(rows), stores, work.evidence_left
         )
@@ -310,25 +311,34 @@ class Eraser:
         rows: list[CatalogRow],
         blobs: list[str],
         removed: int,
+        held: Mapping[str, int],
         purged: Mapping[str, bool],
         truncated: bool,
     ) -> tuple[StoreResult, ...]:
-        readable = sum(
-            1 for each in self._recorded(rows, bodies=True) if each.event is not FORGOTTEN and each.event
-        )
-        sealed = sum(1 for each in self._recorded(rows, bodies=False) if each.envelope.parts)
+        sealed = [each for each in self._recorded(rows, bodies=True) if each.envelope.parts]
+        readable = sum(each.event is not FORGOTTEN for each in sealed)
         log = StoreResult(
-            "log", sealed, sealed - readable, readable, "" if truncated else "write-ahead log still in use"
+            "log",
+            len(sealed),
+            len(sealed) - readable,
+            readable,
+            "" if truncated else "write-ahead log still in use",
         )
         left = sum(self._store.blobs.exists(event_id) for event_id in blobs)
         stores = [log, StoreResult("blobs", len(blobs), removed, left)]
-        ids = [row.event_id for row in rows]
-        for name, done in purged.items():
-            with self._store.runner.read(name) as conn:
-                held = HOLDING[name](conn, ids)
-            remark = "" if done else "physical purge is due: a reader was in the way"
-            stores.append(StoreResult(f"view {name}", len(ids), len(ids) - held, held, remark))
+        for name, still in self._held(rows).items():
+            remark = "" if purged[name] else "physical purge is due: a reader was in the way"
+            stores.append(StoreResult(f"view {name}", held[name], held[name] - still, still, remark))
         return tuple(stores)
+
+    def _held(self, rows: list[CatalogRow]) -> dict[str, int]:
+        """How many of the events each view holds content of."""
+        ids = [row.event_id for row in rows]
+        found = {}
+        for name in self._store.runner.names():
+            with self._store.runner.read(name) as conn:
+                found[name] = HOLDING[name](conn, ids)
+        return found
 
 
 def resume_unfinished(eraser: Eraser) -> list[ErasureReceipt]:
@@ -392,7 +402,7 @@ def _write_note(path: Path, work: Work) -> Path:
 
 
 def _read_note(note: Path) -> Work:
-    values = orjson.loads(note.read_bytes())
+    values: dict[str, Any] = orjson.loads(note.read_bytes())
     return Work(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     )

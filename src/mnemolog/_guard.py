@@ -45,7 +45,8 @@ class Guard:
 
     def refuse(self, action: Action, reason: str, scope: Scope | None) -> None:
         """Append the refusal, in the tenant that was asked for if it exists, else in the principal's own."""
-        tenant = scope and self.store.vault.resolve(Scope(scope.tenant), create=False)
+        asked = None if scope is None else Scope(scope.tenant)
+        tenant = None if asked is None else self.store.vault.resolve(asked, create=False)
         if tenant is None:
             if not self.principal.scopes:
                 return

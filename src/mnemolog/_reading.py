@@ -67,7 +67,7 @@ class Reader:
         history: bool,
     ) -> list[Hit]:
         query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
-        if not isinstance(k, int) or not 1 <= k <= MAX_K:
+        if not 1 <= k <= MAX_K:
             raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
         bounds = self._bound(scope, since, "since"), self._bound(scope, until, "until")
         at, levels = self._now(scope, now), levels_asked(scope, exact)
@@ -131,7 +131,7 @@ class Reader:
     # Context ---------------------------------------------------------------------------------------------------
 
     def context(self, scope: Scope, query: str, *, budget: int, now: Moment, at_least: int | None) -> Context:
-        if not isinstance(budget, int) or budget < 1:
+        if budget < 1:
             raise InvalidInput("budget must be a positive number of tokens")
         query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
         at = self._now(scope, now)

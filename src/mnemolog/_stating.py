@@ -100,13 +100,13 @@ class Stater:
             ingress.statement(content),
             kind,
             None if slot is None else _slot(slot),
-            **self._times(scope, details),
             sensitivity=ingress.short(details["sensitivity"], "sensitivity", 64),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
+            **self._times(scope, details),
         )
 
-    def _times(self, scope: Scope, given: Mapping[str, Any]) -> dict[str, str | None]:
+    def _times(self, scope: Scope, given: Mapping[str, Any]) -> dict[str, Any]:
         moments: dict[str, datetime | None] = {
             name: None if given[name] is None else self._writer.moment(scope, given[name], name)
             for name in ("valid_from", "valid_to", "expires_at")

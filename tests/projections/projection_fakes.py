@@ -211,9 +211,15 @@ class Notes:
         pass
 
 
+OPENED: list[SqliteViews] = []
+"""Views to close at the end of a test."""
+
+
 def runner_over(log: Any, folder: Path, *projections: Projection, **options: Any) -> Runner:
     """An opened runner with views in `folder`."""
-    runner = Runner(log, SqliteViews(folder), projections, **options)
+    views = SqliteViews(folder)
+    OPENED.append(views)
+    runner = Runner(log, views, projections, **options)
     runner.open()
     return runner
 

@@ -122,7 +122,7 @@ def test_at_most_one_value_of_a_slot_is_readable(ops: list[tuple[object, ...]]) 
 
 
 @given(PLAIN)
-@settings(max_examples=400)
+@settings(max_examples=100)
 def test_views_equal_a_naive_model(ops: list[tuple[object, ...]]) -> None:
     """Statements, corrections, retractions and erasures of four roles, against a model written from the rules alone."""
     log = written(ops)
