@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.principal import Tier
@@ -180,33 +180,12 @@ def _record(
         scope=scope,
         status=Status.RETRACTED if gone else Status.DISPUTED if course.disputed else Status.ACTIVE,
         version=version,
-        position=held.position,
-        content=held.content,
-        kind=held.kind or "fact",
-        entity=held.entity,
-        attribute=held.attribute,
-        group=f"t{held.form}" if held.slot is None else f"s{slot_key(*held.slot)}",
-        form=held.form,
-        trust=held.trust,
         authority=course.rank[1],
         ruled=course.rank[0],
         ruling=course.ruling,
-        human=held.human,
         order_us=course.order,
-        valid_from=held.valid_from,
-        valid_to=held.valid_to,
-        expires_at=held.expires_at,
-        from_us=_at(held.valid_from),
-        to_us=_at(held.valid_to),
-        expires_us=_at(held.expires_at),
         confidence=(1.0 if held.confidence is None else held.confidence) * left / (left + lost),
-        sensitivity=held.sensitivity or "normal",
-        consent=held.consent,
         reason=course.reason or (course.disputed.reason if course.disputed else None),
-        actor=held.actor,
-        session=held.session,
-        occurred_at=held.occurred_at,
-        recorded_at=held.recorded_at,
         last_verified=course.verified,
         believed_to=gone.position if gone else None,
         lost=lost,
@@ -214,7 +193,35 @@ def _record(
         down=down,
         subjects=_subjects(ordered),
         evidence=evidence,
+        **_carried(held),
     )
+
+
+def _carried(held: Assertion) -> dict[str, Any]:
+    """What a record takes from its effective assertion as it is."""
+    return {
+        "position": held.position,
+        "content": held.content,
+        "kind": held.kind or "fact",
+        "entity": held.entity,
+        "attribute": held.attribute,
+        "group": f"t{held.form}" if held.slot is None else f"s{slot_key(*held.slot)}",
+        "form": held.form,
+        "trust": held.trust,
+        "human": held.human,
+        "valid_from": held.valid_from,
+        "valid_to": held.valid_to,
+        "expires_at": held.expires_at,
+        "from_us": _at(held.valid_from),
+        "to_us": _at(held.valid_to),
+        "expires_us": _at(held.expires_at),
+        "sensitivity": held.sensitivity or "normal",
+        "consent": held.consent,
+        "actor": held.actor,
+        "session": held.session,
+        "occurred_at": held.occurred_at,
+        "recorded_at": held.recorded_at,
+    }
 
 
 def _at(moment: str | None) -> int | None:

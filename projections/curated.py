@@ -25,14 +25,15 @@ from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
 from mnemolog.domain.records import Assertion, Record, Status
 from mnemolog.domain.revision import settle
 from mnemolog.domain.scope import ScopeIds
+from mnemolog.projections.bulk import insert_rows
 from mnemolog.projections.curated_rows import (
     Tables,
     assertion_from,
     assertion_of,
-    assertion_values,
+    assertion_row,
     chunks,
     insert_new,
-    record_values,
+    record_row,
     tombstone_values,
 )
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
@@ -59,10 +60,11 @@ class Curated:
         self.tables = Tables(self.metadata)
         self.lexical, self.analyzer = lexical, analyzer
         records = self.tables.records
+        self._names = ["at", *(column.name for column in records.c if column.name != "number")]
         self._change = (
             update(records)
             .where(records.c.number == bindparam("at"))
-            .values({column.name: bindparam(column.name) for column in records.c if column.name != "number"})
+            .values({name: bindparam(name) for name in self._names[1:]})
         )
 
     def create(self, conn: Connection) -> None:
@@ -132,29 +134,25 @@ class Curated:
         t = self.tables
         cited = [(e.event_id, row.event_id) for row in new for e in row.evidence]
         about = [(s, row.event_id) for row in new for s in row.subjects if s != users[row.event_id]]
-        for table, rows in (
-            (t.assertions, [assertion_values(row) for row in new]),
-            (t.citations, [{"cited": left, "event_id": right} for left, right in dict.fromkeys(cited)]),
-            (t.subjects, [{"subject": left, "event_id": right} for left, right in dict.fromkeys(about)]),
-        ):
-            if rows:
-                conn.execute(table.insert(), rows)
+        insert_rows(conn, t.assertions, [assertion_row(row) for row in new])
+        insert_rows(conn, t.citations, list(dict.fromkeys(cited)))
+        insert_rows(conn, t.subjects, list(dict.fromkeys(about)))
 
     def _judge(self, conn: Connection, batch: Sequence[Recorded]) -> set[str]:
         """Keep the judgements of the batch; the ids they are about (of records, or of other things)."""
-        rows = {
-            (recorded.envelope.id,): {
-                "event_id": recorded.envelope.id,
-                "position": recorded.position,
-                "target": recorded.event.target,
-                "rating": recorded.event.rating,
-                "scope": self.scopes.number(conn, record_scope(recorded.envelope.scope)),
-            }
+        rows = [
+            (
+                recorded.envelope.id,
+                recorded.position,
+                recorded.event.target,
+                recorded.event.rating,
+                self.scopes.number(conn, record_scope(recorded.envelope.scope)),
+            )
             for recorded in batch
             if isinstance(recorded.event, FeedbackGiven)
-        }
+        ]
         insert_new(conn, self.tables.feedback, rows)
-        return {row["target"] for row in rows.values()}
+        return {target for _, _, target, _, _ in rows}
 
     # Erasure --------------------------------------------------------------------------------------------------------
 
@@ -171,8 +169,7 @@ class Curated:
 
     def _erase_events(self, conn: Connection, position: int, events: Sequence[str]) -> set[str]:
         t = self.tables
-        rows = {(event,): {"event_id": event, "position": position} for event in events}
-        insert_new(conn, t.erased, rows)
+        insert_new(conn, t.erased, [(event, position) for event in events])
         touched: set[str] = set()
         for chunk in chunks(list(events)):
             citing = select(t.citations.c.event_id).where(t.citations.c.cited.in_(chunk))
@@ -253,10 +250,9 @@ class Curated:
         number = conn.execute(select(func.coalesce(func.max(table.c.number), 0))).scalar_one()
         numbers = {record.id: place for place, record in enumerate(_unknown(records, known), number + 1)}
         numbers |= {record: row.number for record, row in known.items()}
-        values = [{**record_values(record), "number": numbers[record.id]} for record in records]
-        if new := [row for row in values if row["id"] not in known]:
-            conn.execute(table.insert(), new)
-        if changed := [{**row, "at": row["number"]} for row in values if row["id"] in known]:
+        rows = [(record.id in known, record_row(record, numbers[record.id])) for record in records]
+        insert_rows(conn, table, [row for old, row in rows if not old])
+        if changed := [dict(zip(self._names, row, strict=True)) for old, row in rows if old]:
             conn.execute(self._change, changed)
         self._index(conn, records, known, numbers)
 

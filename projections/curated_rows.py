@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -20,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    select,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -36,6 +38,7 @@ from mnemolog.domain.events import (
 from mnemolog.domain.normalise import statement_key
 from mnemolog.domain.principal import HUMAN, Tier
 from mnemolog.domain.records import Act, Assertion, Evidence, Record, Status, microseconds
+from mnemolog.projections.bulk import insert_rows
 
 T = TypeVar("T")
 Values = dict[str, Any]
@@ -54,6 +57,8 @@ _ACTS: Final = {
 _DECISIONS: Final = {"approve": Act.APPROVED, "reject": Act.REJECTED, "edit": Act.EDITED}
 _ASSERTION: Final = tuple(f.name for f in fields(Assertion))
 _RECORD: Final = tuple(f.name for f in fields(Record) if f.name not in ("superseded_by", "supersedes"))
+_ASSERTION_VALUES: Final = attrgetter(*_ASSERTION)
+_RECORD_VALUES: Final = attrgetter(*_RECORD)
 _BIG: Final = (
     "position",
     "occurred_us",
@@ -217,13 +222,18 @@ def _cited(evidence: Sequence[Json], sources: Sequence[str]) -> tuple[Evidence, 
 # Rows and back ------------------------------------------------------------------------------------------------------
 
 
-def assertion_values(row: Assertion) -> Values:
-    values = {name: getattr(row, name) for name in _ASSERTION}
-    values["act"], values["tier"] = row.act.value, int(row.tier)
-    values["subjects"] = _json(row.subjects)
-    values["evidence"] = _json([_packed(e) for e in row.evidence])
-    values["rejected"] = _json(row.rejected)
-    return values
+def assertion_row(row: Assertion) -> tuple[Any, ...]:
+    """The columns of `assertions`, in order."""
+    values = list(_ASSERTION_VALUES(row))
+    for place, packed in (
+        (_ASSERTION.index("act"), row.act.value),
+        (_ASSERTION.index("tier"), int(row.tier)),
+        (_ASSERTION.index("subjects"), _json(row.subjects)),
+        (_ASSERTION.index("evidence"), _json([_packed(e) for e in row.evidence])),
+        (_ASSERTION.index("rejected"), _json(row.rejected)),
+    ):
+        values[place] = packed
+    return tuple(values)
 
 
 def tombstone_values() -> Values:
@@ -240,13 +250,18 @@ def assertion_from(row: Row[Any]) -> Assertion:
     return Assertion(**values)
 
 
-def record_values(record: Record) -> Values:
-    values = {name: getattr(record, name) for name in _RECORD}
-    values["status"] = record.status.value
-    values["trust"], values["authority"] = int(record.trust), int(record.authority)
-    values["subjects"] = _json(record.subjects)
-    values["evidence"] = _json([_packed(e) for e in record.evidence])
-    return values
+def record_row(record: Record, number: int) -> tuple[Any, ...]:
+    """The columns of `records`, in order."""
+    values = [number, *_RECORD_VALUES(record)]
+    for place, packed in (
+        (_RECORD.index("status"), record.status.value),
+        (_RECORD.index("trust"), int(record.trust)),
+        (_RECORD.index("authority"), int(record.authority)),
+        (_RECORD.index("subjects"), _json(record.subjects)),
+        (_RECORD.index("evidence"), _json([_packed(e) for e in record.evidence])),
+    ):
+        values[place + 1] = packed
+    return tuple(values)
 
 
 def record_from(row: Row[Any]) -> Record:
@@ -289,17 +304,10 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[at : at + CHUNK] for at in range(0, len(items), CHUNK))
 
 
-def insert_new(conn: Connection, table: Table, rows: Mapping[tuple[Any, ...], Values]) -> None:
-    """Insert the rows whose primary key (the mapping's key, in column order) is not there yet."""
-    keys = list(table.primary_key.columns)
-    wanted = list(rows)
-    for chunk in chunks(wanted):
-        present = {
-            tuple(found)
-            for found in conn.execute(
-                table.select().with_only_columns(*keys).where(keys[0].in_(sorted({key[0] for key in chunk})))
-            )
-        }
-        new = [rows[key] for key in chunk if key not in present]
-        if new:
-            conn.execute(table.insert(), new)
+def insert_new(conn: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert the rows whose first column, the primary key, is not there yet."""
+    key = next(iter(table.primary_key.columns))
+    for chunk in chunks(rows):
+        wanted = {row[0]: row for row in chunk}
+        present = set(conn.execute(select(key).where(key.in_(sorted(wanted)))).scalars())
+        insert_rows(conn, table, [row for name, row in wanted.items() if name not in present])

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock, RLock
+from time import sleep
 from typing import Final
 
 from mnemolog.domain.errors import StoreUnavailable
@@ -21,6 +22,9 @@ _INTERRUPTED: Final = "the commit was interrupted and may or may not have happen
 
 _PATIENCE: Final = 0.05
 """After so many seconds without a bell an appender looks for itself."""
+
+
+_YIELDS: Final = 4
 
 
 class Group:
@@ -74,6 +78,8 @@ class GroupCommit:
         self._commit = commit
         self._waiting: deque[Request] = deque()
         self._lock = RLock()
+        self._crowd = 1
+        """How many the last group was."""
 
     def submit(self, request: Request) -> list[Receipt]:
         """Commit the request, or wait until another appender has. Raises its error."""
@@ -121,6 +127,7 @@ class GroupCommit:
     def _run(self, own: Request, requests: list[Request]) -> None:
         group = Group()
         try:
+            self._let_others_come()
             self._gather(own, group, requests)
             self._commit(requests)
             group.outcome = True
@@ -131,6 +138,14 @@ class GroupCommit:
             if group.outcome is False:
                 group.outcome = StoreUnavailable(_INTERRUPTED)
 
+    def _let_others_come(self) -> None:
+        """Where many append at once, a few slices of the processor for them make the group as large as it can be."""
+        for _ in range(_YIELDS if self._crowd > 1 else 0):
+            before = len(self._waiting)
+            sleep(0)
+            if before >= self._crowd or len(self._waiting) == before:
+                return
+
     def _gather(self, own: Request, group: Group, requests: list[Request]) -> None:
         """Everything that waits. A request that an interrupted leader dropped is picked up by its own thread."""
         with suppress(IndexError):
@@ -140,6 +155,7 @@ class GroupCommit:
             requests.append(own)
         for request in requests:
             request.group = group
+        self._crowd = len(requests)
 
     def _wake_next(self) -> None:
         # Who came while the lock was held is seen here; who comes later finds the lock free.

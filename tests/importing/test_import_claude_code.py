@@ -38,7 +38,13 @@ def test_blocks_become_turns_calls_and_results(memory: FakeMemory, tmp_path: Pat
         said([result, failed], "3"),
     )
     assert report.by_type == {"turn": 2, "tool_call": 1, "tool_result": 2}
-    assert [item["type"] for item in memory.items] == ["turn", "turn", "tool_call", "tool_result", "tool_result"]
+    assert [item["type"] for item in memory.items] == [
+        "turn",
+        "turn",
+        "tool_call",
+        "tool_result",
+        "tool_result",
+    ]
     assert [item["role"] for item in memory.of("turn")] == ["user", "assistant"]
     assert json.loads(memory.of("tool_call")[0]["arguments"]) == {"path": "a.py"}
     first, second = memory.of("tool_result")
@@ -120,7 +126,7 @@ def test_a_document_of_loglines_is_read_by_its_elements(
 ) -> None:
     """Without ids and session: place and content tell lines apart, the file's name is the session."""
     monkeypatch.setattr("mnemolog.infra.importers.sources.CHUNK", 7)
-    lines = [said(f"message {n} 안녕 ] , \\ \"", "") for n in range(20)]
+    lines = [said(f'message {n} 안녕 ] , \\ "', "") for n in range(20)]
     for line in lines:
         del line["uuid"], line["sessionId"]
     file = tmp_path / "talk.json"

@@ -114,7 +114,11 @@ def test_a_time_without_offset_takes_the_zone_of_its_session(memory: FakeMemory,
     memory.fail_after = None
     report = import_files(memory, [file], timezone="Europe/Berlin")
     assert report.skipped == ()
-    hours = [when.utcoffset().total_seconds() / 3600 for item in memory.of("turn") for when in [item["occurred_at"]]]
+    hours = [
+        when.utcoffset().total_seconds() / 3600
+        for item in memory.of("turn")
+        for when in [item["occurred_at"]]
+    ]
     assert hours == [9, 9, 9, 9, 1]
 
 

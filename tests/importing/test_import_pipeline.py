@@ -334,5 +334,7 @@ def test_any_interruption_leads_to_the_same_log(
     report = import_files(memory, [file], batch=batch, format="jsonl")
     keys = list(dict.fromkeys(line["key"] for line in lines if isinstance(line, dict)))
     assert [kept["key"] for kept in memory.items] == keys
-    assert report.appended + report.duplicates + report.skipped_total >= len(lines) - (stop < len(keys)) * batch
+    assert (
+        report.appended + report.duplicates + report.skipped_total >= len(lines) - (stop < len(keys)) * batch
+    )
     assert report.skipped_total == kinds.count("bad")
