@@ -13,14 +13,18 @@ _SINGLES: Final = ("subject", "session")
 
 
 class LateWork(ErasedScope):
-    """Derived work began before an erasure of what it rests on."""
+    """It began before an erasure of what it rests on, or belongs to an erased session."""
 
 
 class Fences:
-    """Position of the last erasure of each event, subject and session; filled from the log's erasure events."""
+    """Position of the last erasure of each event, subject and session; filled from the log's erasure events.
+
+    An erased session stays closed: its id is random and stands for nothing else.
+    """
 
     def __init__(self) -> None:
         self._erased: dict[str, int] = {}
+        self._closed: set[str] = set()
         self.position = 0
         """How far the erasures of the log have been taken in."""
 
@@ -31,12 +35,19 @@ class Fences:
     def note(self, envelope: Envelope, position: int) -> None:
         if envelope.topic in ERASURE:
             self._erased.update(dict.fromkeys(_targets(envelope.clear), position))
+            self._closed.update(envelope.clear.get("sessions") or ())
+            if envelope.clear.get("session"):
+                self._closed.add(envelope.clear["session"])
             self.position = max(self.position, position)
 
-    def check(self, draft: Draft, began_at: int) -> None:
-        """Raises LateWork when a source, subject or session of the draft was erased behind position `began_at`."""
-        erased = self._erased
-        if any(erased.get(target, 0) > began_at for target in _depends_on(draft)):
+    def check(self, draft: Draft) -> None:
+        """Raises LateWork when the draft's session was erased, or a source or subject since the draft began."""
+        erased, began_at = self._erased, draft.began_at
+        if not erased:
+            return
+        if draft.scope.session in self._closed:
+            raise LateWork("this session was erased: it takes no more events")
+        if began_at is not None and any(erased.get(target, 0) > began_at for target in _depends_on(draft)):
             raise LateWork("this work began before something it rests on was erased: drop it")
 
 

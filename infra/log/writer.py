@@ -193,8 +193,7 @@ class Writer:
             known = own.keys.get(draft.key) or plan.keys.get(draft.key)
             if known is not None:
                 return self._again(draft, known)
-        if draft.began_at is not None:
-            self._fences.check(draft, draft.began_at)
+        self._fences.check(draft)
         actual = self._head(draft.stream, own, plan)
         if draft.expected_version is not None and draft.expected_version != actual:
             raise VersionConflict(draft.stream, draft.expected_version, actual)

@@ -101,6 +101,12 @@ class Guard:
             levels["session"] = ANY if scope.session == ANY else _UNKNOWN
         return ScopeIds(Scope.of(levels))
 
+    def noting_ids(self, scope: Scope) -> ScopeIds:
+        """Ids for what a read leaves behind. A read makes no names: levels that nobody used yet are left out."""
+        known = self.reading_ids(scope) or self.store.vault.resolve(Scope(scope.tenant), create=True)
+        assert known is not None
+        return ScopeIds(known.at([level for level, rid in known.present() if rid not in (ANY, _UNKNOWN)]))
+
     def allowed(self, scope: Scope) -> Callable[[ScopeIds], bool] | None:
         """A filter over stored scopes, needed where the caller asks for `ANY`."""
         if not self.principal.scopes or not scope.has_any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,8 +13,8 @@ from sqlalchemy import Connection, MetaData
 from mnemolog._guard import Guard, without_session
 from mnemolog.domain import ingress
 from mnemolog.domain.context import RECENT, Entry, LeftOut, assemble, estimate_tokens
-from mnemolog.domain.errors import InvalidInput, NotFound
-from mnemolog.domain.events import FORGOTTEN, ContextAssembled, Draft, Forgotten, Recorded
+from mnemolog.domain.errors import ErasedScope, InvalidInput, NotFound
+from mnemolog.domain.events import FORGOTTEN, ContextAssembled, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import Action, Tier, levels_asked, may_see
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, sees
@@ -185,36 +185,27 @@ class Reader:
         left_out: tuple[LeftOut, ...],
         position: int,
     ) -> ContextReceipt:
-        """Append the receipt to the log. A scope that nobody wrote to yet gets its ids here."""
-        ids = self._store.vault.resolve(scope, create=True)
-        assert ids is not None
-        home = ids.user or ids.tenant
+        """Append the receipt to the log. It outlives the session that it was for."""
+        ids = self._guard.noting_ids(scope)
         event = ContextAssembled(
-            query=self._store.vault.keyed_hash(home, b"query", query.encode()).hex(),
+            query=self._store.vault.keyed_hash(ids.user or ids.tenant, b"query", query.encode()).hex(),
             budget=budget,
             tokens=tokens,
             entries=entries,
             left_out=tuple({"id": one.id, "reason": one.reason} for one in left_out),
             position=position,
         )
-        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
-        receipt = self._store.log.append(
-            [
-                Draft(
-                    id=self._store.ids.event_id(),
-                    event=event,
-                    scope=ids,
-                    stream=stream,
-                    occurred_at=self._store.clock.now(),
-                    actor=self._guard.actor(ids.tenant),
-                    role=self._guard.principal.role,
-                    origin=Tier.OPERATOR,
-                    digest="",
-                    subjects=(home,),
-                )
-            ]
-        )[0]
+        try:
+            receipt = self._note(event, ids)
+        except ErasedScope:
+            receipt = self._note(event, ScopeIds(without_session(ids)))
         return ContextReceipt(receipt.event_id, receipt.position, budget, tokens, entries, left_out, position)
+
+    def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
+        home = ids.user or ids.tenant
+        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
+        draft = replace(self._guard.note(event, ids), scope=ids, stream=stream, subjects=(home,))
+        return self._store.log.append([draft])[0]
 
     # Records and events ----------------------------------------------------------------------------------------
 
