@@ -36,18 +36,25 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """One store's part: found before, removed, still readable afterwards by the second look, and a remark."""
+    """One store's part: found before, removed, still readable afterwards by the second look, and a remark.
+
+    due: deleted, but its bytes may still be in a file until that is written anew.
+    """
 
     store: str
     found: int
     removed: int
     readable: int
     remark: str = ""
+    due: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
-    """The account of one erasure. complete is False whenever anything is still readable or could not be checked."""
+    """The account of one erasure. complete is False whenever anything is still readable or could not be checked.
+
+    pending: something is left to do; it is done when the memory is opened next.
+    """
 
     erasure_id: str
     what: What
@@ -59,4 +66,8 @@ class ErasureReceipt:
 
     @property
     def complete(self) -> bool:
-        return not self.evidence_left and all(store.readable == 0 for store in self.stores)
+        return not self.evidence_left and not self.pending
+
+    @property
+    def pending(self) -> bool:
+        return any(store.readable or store.due for store in self.stores)

@@ -54,6 +54,8 @@ class Store:
     turns: Turns
     curated: Curated
     release: Callable[[], None]
+    position: int = 0
+    """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
     process: int = field(default_factory=os.getpid)
     closed: bool = False
@@ -64,6 +66,10 @@ class Store:
             raise StoreClosed("this process is a fork of the one that opened the memory: open it anew")
         if self.closed:
             raise StoreClosed("this memory was closed: open it anew")
+
+    def committed(self, position: int) -> None:
+        """The log has committed up to here; called from any thread."""
+        self.position = max(self.position, position)
 
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""
@@ -159,7 +165,9 @@ def _assemble(
         turns=turns,
         curated=curated,
         release=release,
+        position=log.head(),
     )
+    log.on_commit(store.committed)
     if background:
         runner.start()
     return store
@@ -178,4 +186,10 @@ def _lock(path: Path) -> Callable[[], None]:
         ) from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-    return lambda: os.close(descriptor)
+    return lambda: _unlock(descriptor)
+
+
+def _unlock(descriptor: int) -> None:
+    # Closing is not enough: a forked child has the descriptor too, and would hold the lock as long as it lives.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)

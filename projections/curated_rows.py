@@ -101,6 +101,7 @@ class Tables:
             metadata,
             Column("event_id", String, primary_key=True),
             Column("position", BigInteger, nullable=False),
+            sqlite_with_rowid=False,
         )
         self.feedback = Table(
             "feedback",
@@ -136,6 +137,7 @@ def _links(metadata: MetaData, name: str, left: str) -> Table:
         metadata,
         Column(left, String, primary_key=True),
         Column("event_id", String, primary_key=True, index=True),
+        sqlite_with_rowid=False,
     )
 
 

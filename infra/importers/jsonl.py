@@ -27,7 +27,7 @@ Check = Callable[[str, Any, tzinfo | None], Any]
 def read(source: Source, after: Place, options: Options) -> Iterator[Entry]:
     """The entries after a place. The lines before it are looked at only for the zones of sessions."""
     zones = _Zones(options.zone)
-    for found in records_of_lines(source):
+    for found in records_of_lines(source, after, '"session_'):
         if found.place.number > after.number:
             yield found.problem or _entry(found.place, found.value, options, zones)
         elif found.problem is None and _type(found.value) in ("session_opened", "session_closed"):

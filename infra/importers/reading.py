@@ -39,12 +39,17 @@ class Found:
     problem: Entry | None = None
 
 
-def records_of_lines(source: Source) -> Iterator[Found]:
-    """One record per line. An empty line is none; a last line that is cut off waits for the next import."""
+def records_of_lines(source: Source, after: Place = Place(), sign: str = "") -> Iterator[Found]:
+    """One record per line. An empty line is none; a last line that is cut off waits for the next import.
+
+    Of the lines up to `after` only those that hold `sign` are given.
+    """
     before = Place()
     for line in source.lines():
         place = Place(line.number, line.end)
-        if line.text:
+        if line.number <= after.number and sign not in (line.text or ""):
+            pass
+        elif line.text:
             yield _of_line(line.text, place, before, whole=line.whole)
         elif line.text is None:
             yield Found(place, problem=Entry(place, skipped=(Skipped(line.number, line.problem),)))

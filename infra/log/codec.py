@@ -106,8 +106,9 @@ class Codec:
     def prepare(self, draft: Draft) -> Prepared:
         """Serialise the bodies of a draft. Raises InvalidInput for what UTF-8 JSON cannot carry."""
         try:
-            if draft.key is not None:
-                draft.key.encode()
+            # These two are also columns, which fail in other ways.
+            draft.stream.encode()
+            (draft.key or "").encode()
             return Prepared(draft, _static(draft), _bodies(draft))
         except (TypeError, UnicodeEncodeError) as error:
             raise InvalidInput(

@@ -43,7 +43,7 @@ class Fences:
     def check(self, draft: Draft) -> None:
         """Raises LateWork when the draft's session was erased, or a source or subject since the draft began."""
         erased, began_at = self._erased, draft.began_at
-        if not erased:
+        if not erased or draft.event.topic in ERASURE:  # a long erasure comes as several events
             return
         if draft.scope.session in self._closed:
             raise LateWork("this session was erased: it takes no more events")

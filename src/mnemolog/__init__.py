@@ -3,15 +3,19 @@
 Begin with `Memory.open(path)` and a `Scope`; docs/python.md shows every method at work.
 """
 
-from mnemolog.aio import AsyncMemory
-from mnemolog.domain.erasure import ErasureReceipt
-from mnemolog.domain.events import FORGOTTEN, Receipt
-from mnemolog.domain.ingress import original
-from mnemolog.domain.principal import Principal, Role, Tier
-from mnemolog.domain.scope import ANY, Scope
-from mnemolog.errors import MnemologError
-from mnemolog.memory import Memory
-from mnemolog.results import Context, Hit, MemoryRecord
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mnemolog.aio import AsyncMemory
+    from mnemolog.domain.erasure import ErasureReceipt
+    from mnemolog.domain.events import FORGOTTEN, Receipt
+    from mnemolog.domain.ingress import original
+    from mnemolog.domain.principal import Principal, Role, Tier
+    from mnemolog.domain.scope import ANY, Scope
+    from mnemolog.errors import MnemologError
+    from mnemolog.memory import Memory
+    from mnemolog.results import Context, Hit, MemoryRecord
 
 __all__ = [
     "ANY",
@@ -30,3 +34,28 @@ __all__ = [
     "Tier",
     "original",
 ]
+
+_HOMES: Final = {
+    "aio": ("AsyncMemory",),
+    "domain.erasure": ("ErasureReceipt",),
+    "domain.events": ("FORGOTTEN", "Receipt"),
+    "domain.ingress": ("original",),
+    "domain.principal": ("Principal", "Role", "Tier"),
+    "domain.scope": ("ANY", "Scope"),
+    "errors": ("MnemologError",),
+    "memory": ("Memory",),
+    "results": ("Context", "Hit", "MemoryRecord"),
+}
+_HOME: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: the command line and the domain start without the store and its libraries."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -30,42 +30,50 @@ from mnemolog.domain.events import (
     Recorded,
     SubjectErased,
 )
-from mnemolog.domain.ingress import microseconds, statement
+from mnemolog.domain.ingress import microseconds, short, statement
 from mnemolog.domain.principal import Action
-from mnemolog.domain.scope import Scope, ScopeIds
+from mnemolog.domain.scope import ANY, SESSION_LEVELS, Scope, ScopeIds
+from mnemolog.infra.compose import Store
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.residue import HOLDING
 
 NOTES_FOLDER: Final = "erasures"
 _PAGE: Final = 500
+_REQUESTS: Final = frozenset({ErasureRequested.topic})
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One erasure as its note keeps it: ids only. scope: ids that the erasure events belong to."""
+    """One erasure as its note keeps it: ids only. place: the ids of the levels that the target is in."""
 
     erasure: str
     what: str
     target: str
-    tenant: str
+    place: Mapping[str, str]
     events: tuple[str, ...]
     sessions: tuple[str, ...] = ()
     evidence_left: tuple[str, ...] = ()
+    keep_evidence: bool = False
+
+    @property
+    def scope(self) -> ScopeIds:
+        return ScopeIds(Scope(**self.place))
+
+    @property
+    def tenant(self) -> ScopeIds:
+        return ScopeIds(self.scope.at(()))
 
 
 class ErasurePlan:
     """What an erasure would reach. Nothing has happened yet; `apply` does it."""
 
-    def __init__(self, eraser: Eraser, reach: Reach, scope: Scope, tenant: ScopeIds, about: dict[str, Any]):
-        self._eraser, self.reach, self._scope, self._tenant, self._about = (
-            eraser,
-            reach,
-            scope,
-            tenant,
-            about,
-        )
+    def __init__(
+        self, eraser: Eraser, reach: Reach, place: ScopeIds, reason: str | None, keep_evidence: bool
+    ):
+        self._eraser, self.reach, self._place = eraser, reach, place
+        self._reason, self._keep_evidence = reason, keep_evidence
 
     @property
     def what(self) -> What:
@@ -100,7 +108,8 @@ class ErasurePlan:
 
         progress: called with the name of each step as it begins.
         """
-        return self._eraser.apply(self.reach, self._scope, self._tenant, self._about, progress)
+        work = self._eraser.work(self.reach, self._place, self._keep_evidence)
+        return self._eraser.apply(work, self._reason, progress)
 
 
 class Eraser:
@@ -118,26 +127,31 @@ class Eraser:
         ids = self._guard.reading_ids(scope)
         if ids is None:
             raise NotFound(f"nothing is known of tenant {scope.tenant!r}")
-        reach = self._reach(What(what), scope, ids, target, keep_evidence)
-        about = {
-            "reason": None if reason is None else statement(reason, "reason"),
-            "keep_evidence": keep_evidence,
-        }
-        return ErasurePlan(self, reach, scope, ScopeIds(ids.at(())), about)
+        reason = None if reason is None else statement(reason, "reason")
+        reach, place = self._reach(What(what), scope, ids, target, keep_evidence)
+        return ErasurePlan(self, reach, place, reason, keep_evidence)
 
-    def _reach(self, what: What, scope: Scope, ids: ScopeIds, target: str, keep_evidence: bool) -> Reach:
+    def _reach(
+        self, what: What, scope: Scope, ids: ScopeIds, target: str, keep_evidence: bool
+    ) -> tuple[Reach, ScopeIds]:
+        """What the erasure reaches, and the ids of the place that the target is in."""
         if what is What.SUBJECT:
-            return self._of_subject(scope, ids, target)
+            return self._of_subject(ids, target), ScopeIds(ids.at(()))
         if what is What.SESSION:
-            return self._of_session(scope, target)
+            place = self._place_of_session(scope, target)
+            assert place.session is not None
+            return self.reach_of_session(place.session), place
         if what is What.RECORD:
-            return self._of_record(scope, target, keep_evidence)
+            return self._of_record(scope, target, keep_evidence), ScopeIds(ids.at(()))
         row = self._reader.require(scope, target)
-        self._may_erase(row)
+        if row.event_id != target:
+            raise NotFound(f"{target} is a record, not an event: pass it as record=")
+        self._may_erase([row])
         with self._store.runner.read("catalog") as conn:
-            return _reach_of(what, target, [row, *catalog.derived_from(conn, [target])])
+            reach = _reach_of(what, target, [row, *catalog.derived_from(conn, [target])])
+        return reach, ScopeIds(ids.at(()))
 
-    def _of_subject(self, scope: Scope, ids: ScopeIds, name: str) -> Reach:
+    def _of_subject(self, ids: ScopeIds, name: str) -> Reach:
         subject = self._store.vault.subject_id(ids.tenant, name, create=False)
         if subject is None:
             raise NotFound(f"nobody is known as {name!r} in this tenant")
@@ -146,17 +160,16 @@ class Eraser:
     def reach_of_subject(self, subject: str) -> Reach:
         with self._store.runner.read("catalog") as conn:
             rows = catalog.by_subject(conn, subject)
-        sessions = {row.session for row in rows if row.session} | set(self._store.vault.sessions(subject))
-        own = set(self._store.vault.sessions(subject))
-        return _reach_of(What.SUBJECT, subject, rows, sessions=tuple(sorted(own or sessions)))
+        own = tuple(sorted(self._store.vault.sessions(subject)))
+        return _reach_of(What.SUBJECT, subject, rows, sessions=own)
 
-    def _of_session(self, scope: Scope, name: str) -> Reach:
+    def _place_of_session(self, scope: Scope, name: str) -> ScopeIds:
         if scope.session not in (None, name):
             raise InvalidInput("session= names another session than the scope")
-        ids = self._store.vault.resolve(_in_session(scope, name), create=False)
-        if ids is None or ids.session is None:
+        ids = self._store.vault.resolve(_in_session(scope, name).at(SESSION_LEVELS), create=False)
+        if ids is None:
             raise NotFound(f"no session {name!r} in this scope: give the scope that it was recorded in")
-        return self.reach_of_session(ids.session)
+        return ids
 
     def reach_of_session(self, session: str) -> Reach:
         with self._store.runner.read("catalog") as conn:
@@ -168,67 +181,60 @@ class Eraser:
         streams = self._reader.twins(scope, record_id)
         with self._store.runner.read("catalog") as conn:
             own = [row for stream in streams for row in catalog.by_stream(conn, stream)]
-            for row in own:
-                self._may_erase(row)
             recorded = self._store.log.read_at([row.position for row in own], bodies=False)
             cited = {source for each in recorded for source in each.envelope.sources}
             evidence = catalog.find_all(conn, cited)
             rows = own if keep_evidence else [*own, *evidence]
+            self._may_erase(rows)
             derived = catalog.derived_from(conn, [row.event_id for row in rows])
         left = tuple(row.event_id for row in evidence if not row.erased) if keep_evidence else ()
         return _reach_of(What.RECORD, record_id, [*rows, *derived], evidence_left=left)
 
-    def _may_erase(self, row: CatalogRow) -> None:
-        envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
-        self._guard.enter(Action.ERASE, self._store.vault.names(ScopeIds(envelope.scope)))
+    def _may_erase(self, rows: Iterable[CatalogRow]) -> None:
+        """What was said elsewhere and is only cited needs its own permission; what is derived goes with its source."""
+        scopes = {recorded.envelope.scope for recorded in self._recorded(rows, bodies=False)}
+        for scope in scopes:
+            self._guard.enter(Action.ERASE, self._store.vault.names(scope))
 
     # Running ---------------------------------------------------------------------------------------------------
 
-    def apply(
-        self,
-        reach: Reach,
-        scope: Scope,
-        tenant: ScopeIds,
-        about: dict[str, Any],
-        progress: Progress | None,
-    ) -> ErasureReceipt:
-        self._store.check_open()
-        work = Work(
+    def work(self, reach: Reach, place: ScopeIds, keep_evidence: bool) -> Work:
+        return Work(
             self._store.ids.event_id(),
             reach.what.value,
             reach.target,
-            tenant.tenant,
+            dict(place.present()),
             reach.events,
             reach.sessions,
             reach.evidence_left,
+            keep_evidence,
         )
+
+    def apply(self, work: Work, reason: str | None, progress: Progress | None) -> ErasureReceipt:
+        self._store.check_open()
         note = _write_note(self._store.path, work)
-        self._append(
-            tenant,
-            ErasureRequested(
-                work.erasure,
-                work.what,
-                work.target,
-                len(work.events),
-                about["keep_evidence"],
-                about["reason"],
-            ),
-        )
-        if reach.what is What.SESSION:
-            self._store.vault.fence_session(_in_session(scope, self._session_name(scope, reach.target)))
+        self._request(work, reason)
         return self.run(work, note, progress)
+
+    def resume(self, note: Path) -> ErasureReceipt:
+        """Finish an erasure that was cut off somewhere after its note was written."""
+        work = _read_note(note)
+        if not self._is_requested(work):
+            self._request(work, None)
+        return self.run(work, note)
 
     def run(self, work: Work, note: Path, progress: Progress | None = None) -> ErasureReceipt:
         """Do an erasure from its note on. Every step may be repeated."""
         tell = progress or (lambda step: None)
-        tenant = ScopeIds(Scope(work.tenant))
+        if work.what == What.SESSION:
+            self._store.vault.fence_session(self._store.vault.names(work.scope))
         tell("destroying keys")
         rows = self._rows(work)
         held = self._held(rows)
-        position = self._destroy(work, rows, tenant)
+        position = self._destroy(work, rows)
         tell("cleaning views")
         self._store.runner.catch_up_all(position)
-        rows = self._stragglers(work, rows, tenant)
+        rows = self._stragglers(work, rows)
         self._store.runner.catch_up_all()
         tell("removing large outputs")
         blobs = [row.event_id for row in rows if row.blob]
@@ -241,47 +247,63 @@ class Eraser:
         receipt = ErasureReceipt(
             work.erasure, What(work.what), work.target, position, len(rows), stores, work.evidence_left
         )
-        note.unlink(missing_ok=True)
+        if not receipt.pending:
+            note.unlink(missing_ok=True)
         return receipt
 
-    def _rows(self, work: Work) -> list[CatalogRow]:
-        """The events to close: those of the plan, and for a person or a session all that came since."""
-        if work.what == What.SUBJECT:
-            events = set(self.reach_of_subject(work.target).events) | set(work.events)
-        elif work.what == What.SESSION:
-            events = set(self.reach_of_session(work.target).events) | set(work.events)
-        else:
-            events = set(work.events)
-        with self._store.runner.read("catalog") as conn:
-            return catalog.find_all(conn, events)
+    def _request(self, work: Work, reason: str | None) -> None:
+        about = work.erasure, work.what, work.target, len(work.events), work.keep_evidence, reason
+        self._append(work.tenant, ErasureRequested(*about))
 
-    def _destroy(self, work: Work, rows: list[CatalogRow], tenant: ScopeIds) -> int:
+    def _is_requested(self, work: Work) -> bool:
+        after, page = -1, self._store.log.read(0, _PAGE, topics=_REQUESTS, bodies=False)
+        while page.position > after:
+            if any(each.envelope.clear["erasure"] == work.erasure for each in page.events):
+                return True
+            after, page = (
+                page.position,
+                self._store.log.read(page.position, _PAGE, topics=_REQUESTS, bodies=False),
+            )
+        return False
+
+    def _rows(self, work: Work) -> list[CatalogRow]:
+        """The events to close: those of the plan, and all that came since and rests on them or belongs there."""
+        events = set(work.events)
+        if work.what == What.SUBJECT:
+            events |= set(self.reach_of_subject(work.target).events)
+        elif work.what == What.SESSION:
+            events |= set(self.reach_of_session(work.target).events)
+        with self._store.runner.read("catalog") as conn:
+            if work.what == What.RECORD:
+                events |= {row.event_id for row in catalog.by_stream(conn, work.target)}
+            derived = catalog.derived_from(conn, events)
+            return catalog.find_all(conn, events | {row.event_id for row in derived if not row.erased})
+
+    def _destroy(self, work: Work, rows: list[CatalogRow]) -> int:
         """Keys first, then the events that tell every view; returns the position of the last one."""
         if work.what == What.SUBJECT:
             before = microseconds(self._store.clock.now())
             self._store.vault.destroy_subject(work.target, before_us=before)
-            return self._append(tenant, SubjectErased(work.erasure, work.target, work.sessions))
+            return self._append(work.tenant, SubjectErased(work.erasure, work.target, work.sessions))
         self._store.vault.destroy_leaves(self._leaves(rows))
-        session = work.target if work.what == What.SESSION else None
-        return self._announce(work, [row.event_id for row in rows], tenant, session)
+        return self._announce(work, [row.event_id for row in rows])
 
-    def _announce(self, work: Work, events: list[str], tenant: ScopeIds, session: str | None) -> int:
+    def _announce(self, work: Work, events: list[str]) -> int:
+        session = work.target if work.what == What.SESSION else None
         chunks = [tuple(events[at : at + CHUNK]) for at in range(0, len(events), CHUNK)] or [()]
         position = 0
         for number, chunk in enumerate(chunks, 1):
             last = number == len(chunks)
-            position = self._append(tenant, ContentErased(work.erasure, chunk, session, last))
+            position = self._append(work.tenant, ContentErased(work.erasure, chunk, session, last))
         return position
 
-    def _stragglers(self, work: Work, rows: list[CatalogRow], tenant: ScopeIds) -> list[CatalogRow]:
-        """Close what was appended to a session between the look and the fence; nothing can follow now."""
-        if work.what != What.SESSION:
-            return rows
+    def _stragglers(self, work: Work, rows: list[CatalogRow]) -> list[CatalogRow]:
+        """Close what was appended between the look and the erasure event; what comes behind that is refused."""
         known = {row.event_id for row in rows}
         late = [row for row in self._rows(work) if row.event_id not in known]
-        if late:
+        if late and work.what != What.SUBJECT:
             self._store.vault.destroy_leaves(self._leaves(late))
-            self._announce(work, [row.event_id for row in late], tenant, work.target)
+            self._announce(work, [row.event_id for row in late])
         return rows + late
 
     def _leaves(self, rows: Iterable[CatalogRow]) -> dict[str, list[int]]:
@@ -300,9 +322,6 @@ class Eraser:
     def _append(self, tenant: ScopeIds, event: Event) -> int:
         draft = self._guard.note(event, tenant)
         return self._store.log.append([draft])[0].position
-
-    def _session_name(self, scope: Scope, session: str) -> str:
-        return scope.session or self._store.vault.name(session) or session
 
     # The second look -------------------------------------------------------------------------------------------
 
@@ -328,7 +347,9 @@ class Eraser:
         stores = [log, StoreResult("blobs", len(blobs), removed, left)]
         for name, still in self._held(rows).items():
             remark = "" if purged[name] else "physical purge is due: a reader was in the way"
-            stores.append(StoreResult(f"view {name}", held[name], held[name] - still, still, remark))
+            stores.append(
+                StoreResult(f"view {name}", held[name], held[name] - still, still, remark, not purged[name])
+            )
         return tuple(stores)
 
     def _held(self, rows: list[CatalogRow]) -> dict[str, int]:
@@ -345,7 +366,27 @@ def resume_unfinished(eraser: Eraser) -> list[ErasureReceipt]:
     """Finish the erasures that a crash interrupted."""
     folder = eraser._store.path / NOTES_FOLDER
     notes = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    return [eraser.run(_read_note(note), note) for note in notes]
+    return [eraser.resume(note) for note in notes]
+
+
+def remove_orphans(store: Store) -> int:
+    """Unlink large outputs that a crash left without their event; returns how many."""
+    names = store.blobs.names()
+    if not names or store.runner.parked("catalog"):
+        return 0
+    with store.runner.read("catalog") as conn:
+        keep = {row.event_id for row in catalog.find_all(conn, names) if row.blob and not row.erased}
+    return store.blobs.sweep(keep)
+
+
+def erased_scope(scope: Scope, what: str, target: object) -> Scope:
+    """Where the principal must be allowed to erase: for a person, everything of that person in the tenant."""
+    if not isinstance(scope, Scope):
+        raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")
+    name = short(target, what)
+    if name == ANY:
+        raise InvalidInput("an erasure needs one target: ANY is for reads")
+    return Scope(scope.tenant, user=name) if what == What.SUBJECT else scope
 
 
 def _reach_of(
@@ -402,7 +443,6 @@ def _write_note(path: Path, work: Work) -> Path:
 
 
 def _read_note(note: Path) -> Work:
-    values: dict[str, Any] = orjson.loads(note.read_bytes())
-    return Work(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    )
+    stored: dict[str, Any] = orjson.loads(note.read_bytes())
+    values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+    return Work(**values)

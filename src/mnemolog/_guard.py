@@ -7,7 +7,7 @@ from typing import Final
 
 from mnemolog.domain.errors import AccessDenied, InvalidInput
 from mnemolog.domain.events import AccessRefused, Draft, Event
-from mnemolog.domain.principal import Action, Principal, Tier, may_see, refusal
+from mnemolog.domain.principal import ALLOWED, Action, Principal, Tier, may_see, refusal
 from mnemolog.domain.scope import ANY, LEVELS, Scope, ScopeIds
 from mnemolog.infra.compose import Store
 
@@ -22,36 +22,56 @@ class Guard:
         self.store, self.principal = store, principal
         self._actors: dict[str, str] = {}
 
-    def enter(self, action: Action, scope: Scope | None = None) -> None:
+    def enter(self, action: Action, scope: Scope) -> None:
         """Raise unless the store is open and the principal may do `action` (in `scope`). Refusals are recorded."""
         self.store.check_open()
-        if scope is None:
-            scope = self.principal.scopes[0] if self.principal.scopes else None
-        elif not isinstance(scope, Scope):
+        if not isinstance(scope, Scope):
             raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")
-        elif scope.has_any and action not in (Action.READ, Action.INSPECT):
+        if scope.has_any and action not in (Action.READ, Action.INSPECT):
             raise InvalidInput("a write needs one value per level: ANY is for reads")
-        reason = self._refusal(action, scope)
+        self._settle(action, refusal(self.principal, action, scope), scope)
+
+    def enter_store(self, action: Action) -> None:
+        """As `enter`, for what concerns the whole store: it tells of every scope, so it needs all of them."""
+        self.store.check_open()
+        reason = refusal(self.principal, action, Scope(ANY))
+        if reason is not None and action in ALLOWED[self.principal.role]:
+            reason = "this concerns the whole store: it needs a principal of all scopes"
+        self._settle(action, reason, None)
+
+    def enter_log(self) -> None:
+        """As `enter`, for the log: what is read from it is filtered by `may_see`."""
+        self.store.check_open()
+        role = self.principal.role
+        reason = None if Action.INSPECT in ALLOWED[role] else f"role {role.value} may not inspect"
+        self._settle(Action.INSPECT, reason, None)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the principal may touch every scope there is."""
+        patterns = self.principal.scopes
+        return not patterns or any(
+            all(getattr(pattern, level) in (None, ANY) for level in LEVELS) for pattern in patterns
+        )
+
+    def sees(self, ids: ScopeIds) -> bool:
+        """Whether something recorded in this scope is the principal's to see."""
+        return self.sees_all or may_see(self.principal, without_session(self.store.vault.names(ids)))
+
+    def _settle(self, action: Action, reason: str | None, scope: Scope | None) -> None:
         if reason is not None:
             self.refuse(action, reason, scope)
             raise AccessDenied(f"{self.principal.role.value} {self.principal.id!r}: {reason}")
 
-    def _refusal(self, action: Action, scope: Scope | None) -> str | None:
-        if scope is None:
-            return None
-        if action is Action.OPERATE:
-            return "operating concerns the whole store: it needs an operator without scopes"
-        return refusal(self.principal, action, scope)
-
     def refuse(self, action: Action, reason: str, scope: Scope | None) -> None:
         """Append the refusal, in the tenant that was asked for if it exists, else in the principal's own."""
-        asked = None if scope is None else Scope(scope.tenant)
+        asked = None if scope is None or scope.tenant == ANY else Scope(scope.tenant)
         tenant = None if asked is None else self.store.vault.resolve(asked, create=False)
         if tenant is None:
-            if not self.principal.scopes:
+            own = next((one.tenant for one in self.principal.scopes if one.tenant != ANY), None)
+            if own is None:
                 return
-            own = Scope(self.principal.scopes[0].tenant)
-            tenant = self.store.vault.resolve(own, create=True)
+            tenant = self.store.vault.resolve(Scope(own), create=True)
         assert tenant is not None
         self.store.log.append([self.note(AccessRefused(action.value, reason), tenant)])
 
@@ -109,9 +129,7 @@ class Guard:
 
     def allowed(self, scope: Scope) -> Callable[[ScopeIds], bool] | None:
         """A filter over stored scopes, needed where the caller asks for `ANY`."""
-        if not self.principal.scopes or not scope.has_any:
-            return None
-        return lambda ids: may_see(self.principal, self.store.vault.names(ids))
+        return None if self.sees_all or not scope.has_any else self.sees
 
 
 def without_session(scope: Scope) -> Scope:

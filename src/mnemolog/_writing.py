@@ -37,7 +37,10 @@ _SPOKEN: Final = frozenset({"TurnRecorded", "ToolCalled", "ToolReturned"})
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What every write may say besides its content."""
+    """What every write may say besides its content.
+
+    began_at: the position of the log when the work on it began; what it rests on and was erased since refuses it.
+    """
 
     occurred_at: datetime | str | None = None
     key: str | None = None
@@ -46,6 +49,7 @@ class About:
     sources: tuple[str, ...] = ()
     source_subjects: frozenset[str] = frozenset()
     causation: str | None = None
+    began_at: int | None = None
 
 
 class Writer:
@@ -56,17 +60,23 @@ class Writer:
         self._store = guard.store
 
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
-        """Append all or none; large bodies of a failed append are removed again."""
+        """Append all or none; large bodies of what was not appended are removed again."""
         try:
             receipts = self._store.log.append(drafts)
-            if any(isinstance(draft.event, SessionOpened) for draft in drafts):
-                self._store.zones.clear()
-            return receipts
         except BaseException:
-            for draft in drafts:
-                if getattr(draft.event, "blob", None):
-                    self._store.blobs.delete(draft.id)
+            self._drop_blobs(drafts)
             raise
+        self._drop_blobs(
+            draft for draft, receipt in zip(drafts, receipts, strict=True) if receipt.event_id != draft.id
+        )
+        if any(isinstance(draft.event, SessionOpened) for draft in drafts):
+            self._store.zones.clear()
+        return receipts
+
+    def _drop_blobs(self, drafts: Iterable[Draft]) -> None:
+        for draft in drafts:
+            if getattr(draft.event, "blob", None):
+                self._store.blobs.delete(draft.id)
 
     def write(
         self,
@@ -91,6 +101,8 @@ class Writer:
         ids: ScopeIds | None = None,
     ) -> Draft:
         """The draft of an event. `ids` overrides where it belongs (a record of a wider scope)."""
+        # Before the look at the fences: an erasure behind it then closes this draft, however late it is appended.
+        began_at = self._store.position if about.began_at is None else about.began_at
         at = self.moment(scope, about.occurred_at, "occurred_at")
         caller = self.ids(scope, ingress.microseconds(at))
         belongs = caller if ids is None else ids
@@ -111,6 +123,7 @@ class Writer:
             expected_version=about.expected_version,
             sources=about.sources,
             causation=about.causation,
+            began_at=began_at,
         )
 
     def ids(self, scope: Scope, occurred_us: int) -> ScopeIds:
@@ -146,12 +159,10 @@ class Writer:
         if isinstance(about.subjects, str):
             raise InvalidInput("subjects must be a sequence of ids, not one string")
         for name in about.subjects:
-            self._refuse_fenced(
-                Scope(scope.tenant, user=ingress.short(name, "subject")), ingress.microseconds(at)
-            )
-            subject = self._store.vault.subject_id(ids.tenant, name, create=True)
-            assert subject is not None
-            subjects.add(subject)
+            person = Scope(scope.tenant, user=ingress.short(name, "subject"))
+            named = self.ids(person, ingress.microseconds(at)).user
+            assert named is not None
+            subjects.add(named)
         return tuple(sorted(subjects)) or (ids.tenant,)
 
     def _key(self, ids: ScopeIds, key: str | None) -> str | None:
@@ -239,6 +250,7 @@ class Writer:
         return self.append([replace(draft, expected_version=None) for draft in drafts])
 
     def _new_drafts(self, scope: Scope, events: list[Event], about: About) -> list[Draft]:
+        about = replace(about, began_at=self._store.position)
         at = self.moment(scope, about.occurred_at, "occurred_at")
         ids = self.ids(scope, ingress.microseconds(at))
         stream = self.stream(ids)

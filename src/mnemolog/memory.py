@@ -1,4 +1,4 @@
-"""`Memory`: the face for agent developers. Every method passes `Guard.enter`, then asks a writer, reader or eraser."""
+"""`Memory`: the face for agent developers. Every method passes the `Guard`, then asks a writer, reader or eraser."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mnemolog._erasing import Eraser, ErasurePlan, resume_unfinished
+from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, resume_unfinished
 from mnemolog._guard import Guard
 from mnemolog._operating import Operator
 from mnemolog._reading import Reader
 from mnemolog._stating import Stater
-from mnemolog._writing import About, Writer
-from mnemolog.domain.errors import InvalidInput, MnemologError
-from mnemolog.domain.events import Forgotten, Receipt, Recorded
+from mnemolog._writing import (
+    About,
+    Writer,
+    chunk,
+    session_closed,
+    session_opened,
+    tool_call,
+    tool_result,
+    turn,
+)
+from mnemolog.domain.errors import InvalidInput, MnemologError, NotFound
+from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
@@ -83,6 +92,7 @@ class Memory:
         try:
             memory = cls(store, principal)
             resume_unfinished(cls(store, LOCAL_OPERATOR)._eraser)
+            remove_orphans(store)
         except BaseException:
             store.close()
             raise
@@ -121,13 +131,13 @@ class Memory:
         key: str | None = None,
     ) -> Receipt:
         """Begin a session. timezone: IANA name, taken for times that come without an offset."""
-        return self._record(scope, "session_opened", locals())
+        return self._record(scope, session_opened(timezone, title), About(occurred_at, key))
 
     def close_session(
         self, scope: Scope, *, reason: str | None = None, occurred_at: Moment = None, key: str | None = None
     ) -> Receipt:
         """End a session. Later events of it are still accepted."""
-        return self._record(scope, "session_closed", locals())
+        return self._record(scope, session_closed(reason), About(occurred_at, key))
 
     def record_turn(
         self,
@@ -145,7 +155,7 @@ class Memory:
         key: the same key with the same content yields the first receipt; other content raises IdempotencyConflict.
         subjects: external ids of the persons that it is about, besides the scope's user.
         """
-        return self._record(scope, "turn", locals())
+        return self._record(scope, turn(role, content, author), About(occurred_at, key, subjects))
 
     def record_chunk(
         self,
@@ -161,7 +171,9 @@ class Memory:
         key: str | None = None,
     ) -> Receipt:
         """Record a piece of an utterance that is still being spoken; `utterance` names it, `index` counts from 0."""
-        return self._record(scope, "chunk", locals())
+        return self._record(
+            scope, chunk(role, content, utterance, index, final, author), About(occurred_at, key)
+        )
 
     def record_tool_call(
         self,
@@ -175,7 +187,7 @@ class Memory:
         subjects: Sequence[str] = (),
     ) -> Receipt:
         """Record that the agent asked a tool. arguments: a JSON value, or the JSON text that the runtime gave."""
-        return self._record(scope, "tool_call", locals())
+        return self._record(scope, tool_call(name, arguments, call_id), About(occurred_at, key, subjects))
 
     def record_tool_result(
         self,
@@ -195,7 +207,9 @@ class Memory:
         source: what was read and its version, such as ("file:a.py", "v3").
         A large output goes to the blob store; the event keeps a preview, and `read_output` gives any range.
         """
-        return self._record(scope, "tool_result", locals())
+        return self._record(
+            scope, tool_result(output, error, call_id, name, source), About(occurred_at, key, subjects)
+        )
 
     def record_messages(
         self,
@@ -235,10 +249,9 @@ class Memory:
         self._guard.enter(Action.RECORD, scope)
         return self._stater.feedback(scope, target, rating, comment, About(occurred_at, key))
 
-    def _record(self, scope: Scope, kind: str, given: dict[str, Any]) -> Receipt:
+    def _record(self, scope: Scope, event: Event, about: About) -> Receipt:
         self._guard.enter(Action.RECORD, scope)
-        given = {name: value for name, value in given.items() if name not in ("self", "scope")}
-        return self._writer.append([self._writer.recorded(scope, kind, given)])[0]
+        return self._writer.write(scope, event, self._writer.origin(event), about)
 
     # Memory, by people and agents -----------------------------------------------------------------------------
 
@@ -458,17 +471,19 @@ class Memory:
         self, *, after: int = 0, limit: int = 100, topics: Collection[str] | None = None
     ) -> list[Recorded]:
         """Events behind a position, for those who may inspect the log; only of scopes the principal may see."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_log()
         return self._reader.log(after, limit, topics)
 
     def names(self, ids: ScopeIds) -> Scope:
         """The external names behind the ids of a recorded scope; an erased name stays its id."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_log()
+        if not self._guard.sees(ids):
+            raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
 
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_log()
         return self._store.log.wait(after, timeout)
 
     # Erasing ---------------------------------------------------------------------------------------------------
@@ -490,28 +505,29 @@ class Memory:
         events that it cites. session: everything of it. subject: a person, everywhere in the tenant; then `scope`
         names only the tenant.
         """
-        self._guard.enter(Action.ERASE, scope)
         targets = {"event": event, "record": record, "session": session, "subject": subject}
         chosen = [(what, target) for what, target in targets.items() if target is not None]
         if len(chosen) != 1:
             raise InvalidInput("name exactly one of event=, record=, session= or subject=")
-        return self._eraser.plan(scope, *chosen[0], reason=reason, keep_evidence=keep_evidence)
+        what, target = chosen[0]
+        self._guard.enter(Action.ERASE, erased_scope(scope, what, target))
+        return self._eraser.plan(scope, what, target, reason=reason, keep_evidence=keep_evidence)
 
     # Operating -------------------------------------------------------------------------------------------------
 
     def status(self) -> Status:
         """The data directory at a glance."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_store(Action.INSPECT)
         return self._operator.status()
 
     def projections(self) -> list[ProjectionStatus]:
         """How far every view is behind the log."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_store(Action.INSPECT)
         return self._operator.projections()
 
     def catch_up(self, timeout: float = 60.0) -> int:
         """Advance every view to the head of the log; returns that position."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         return self._store.runner.catch_up_all(timeout=timeout)
 
     def rebuild(
@@ -522,33 +538,33 @@ class Memory:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         self._store.runner.rebuild(name, batch_size, progress)
 
     def dump_hash(self, name: str) -> str:
         """A hash of a view's ordered logical content, for comparing two builds."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         return self._store.runner.dump_hash(name)
 
     def parked(self, name: str | None = None) -> list[Parked]:
         """Events that a projection could not fold, and those that wait behind them."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_store(Action.INSPECT)
         return self._operator.parked(name)
 
     def replay_parked(self, name: str, position: int) -> Receipt:
         """Try a parked event again; the request is an event."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         return self._operator.replay_parked(name, position)
 
     def dismiss_parked(self, name: str, position: int, *, reason: str | None = None) -> Receipt:
         """Leave a parked event out of a view for good; the decision is an event that rebuilds honour."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         return self._operator.dismiss_parked(name, position, reason)
 
     @contextmanager
     def projections_paused(self) -> Iterator[None]:
         """Hold the background thread; reads still advance the views that they need."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         self._store.runner.pause()
         try:
             yield
@@ -557,10 +573,10 @@ class Memory:
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
         """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
-        self._guard.enter(Action.OPERATE)
+        self._guard.enter_store(Action.OPERATE)
         self._store.vault.rotate_root(new)
 
     def verify_log(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
-        self._guard.enter(Action.INSPECT)
+        self._guard.enter_store(Action.INSPECT)
         return self._store.log.verify(progress)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from import_fakes import DEFAULTS, FakeMemory, statement, turn, write_lines
+
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers import import_files
 from mnemolog.infra.importers.jsonl import FIELDS

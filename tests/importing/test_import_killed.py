@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from import_fakes import statement, turn, write_lines
+
 from mnemolog import Memory, Scope
 from mnemolog.infra.importers import import_files
 

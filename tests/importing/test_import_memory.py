@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-
 from import_fakes import said, statement, turn, write_lines
+
 from mnemolog import Memory, Principal, Role, Scope, original
 from mnemolog.infra.importers import import_files
 from support import ROOT

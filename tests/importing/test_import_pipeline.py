@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from import_fakes import DEFAULTS, FakeMemory, statement, turn, write_lines
+
 from mnemolog.consumers.importing import Entry, Item, Place, Skipped, Tally, run
 from mnemolog.domain.errors import InvalidInput, StoreClosed
 from mnemolog.domain.events import Receipt
@@ -158,10 +158,11 @@ def test_a_cut_off_last_line_is_taken_when_it_is_complete(memory: FakeMemory, tm
     """It is reported each time, never lost and never doubled."""
     whole = json.dumps(turn(2))
     file = write_lines(tmp_path / "a.jsonl", [turn(0), turn(1), whole[:40]], end="")
-    for _ in range(2):
+    for notes in ((), ("read up to 2 by an earlier import: going on from there",)):
         report = import_files(memory, [file])
         assert [skipped.number for skipped in report.skipped] == [3]
         assert "cut off" in report.skipped[0].reason
+        assert report.notes == notes
     with file.open("a") as out:
         out.write(whole[40:])
     report = import_files(memory, [file])
@@ -170,6 +171,7 @@ def test_a_cut_off_last_line_is_taken_when_it_is_complete(memory: FakeMemory, tm
         out.write("\n" + json.dumps(turn(3)) + "\n")
     report = import_files(memory, [file])
     assert (report.appended, report.duplicates, len(memory.items)) == (1, 3, 4)
+    assert report.notes == ("the file grew since it was last read: going on after 3",)
 
 
 def test_gzip_is_seen_through(memory: FakeMemory, tmp_path: Path) -> None:

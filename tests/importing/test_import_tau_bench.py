@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from import_fakes import DEFAULTS, FakeMemory, said, turn, write_lines
+
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers import import_files

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from log_support import FakeSealer
+
 from mnemolog.infra.clock import SeededClock
 from mnemolog.infra.log import SqliteEventLog
 

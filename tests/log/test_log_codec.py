@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 import pytest
-
 from log_support import ALICE, FakeSealer, draft
+
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import (
     FORGOTTEN,
@@ -230,7 +230,16 @@ def test_an_unreadable_envelope_does_not_stop_a_reader(codec: Codec, state: byte
 
 @pytest.mark.parametrize(
     "changes",
-    [{"sc": ["t"]}, {"sc": [None] * 6}, {"sc": [{}] * 6}, {"ro": "king"}, {"or": 99}, {"v": "1"}, {"p": [1]}, {"i": 1}],
+    [
+        {"sc": ["t"]},
+        {"sc": [None] * 6},
+        {"sc": [{}] * 6},
+        {"ro": "king"},
+        {"or": 99},
+        {"v": "1"},
+        {"p": [1]},
+        {"i": 1},
+    ],
 )
 def test_an_envelope_of_wrong_types_is_unreadable(codec: Codec, changes: dict[str, Any]) -> None:
     """Values of other types are met here, not deep inside a projection."""

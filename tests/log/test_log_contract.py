@@ -9,9 +9,15 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-
 from log_support import ALICE, WHEN, FakeSealer, draft
-from mnemolog.domain.errors import ErasedScope, IdempotencyConflict, InvalidInput, StoreClosed, VersionConflict
+
+from mnemolog.domain.errors import (
+    ErasedScope,
+    IdempotencyConflict,
+    InvalidInput,
+    StoreClosed,
+    VersionConflict,
+)
 from mnemolog.domain.events import ContentErased, MemoryConfirmed, SubjectErased, TurnRecorded, Undecodable
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.clock import SeededClock
@@ -165,8 +171,20 @@ def test_work_that_began_before_an_erasure_is_refused(log: SqliteEventLog, erasu
     with pytest.raises(ErasedScope):
         log.append([late])
     assert log.stats()["refused_late"] == 1
-    fresh = draft("fresh", sources=("source",), began_at=log.head())
+    elsewhere = ScopeIds(Scope(tenant="t1", user="alice", session="s2"))
+    fresh = draft("fresh", scope=elsewhere, sources=("source",), began_at=log.head())
     assert log.append([fresh])[0].position == 3
+
+
+@pytest.mark.parametrize("erasure", [ERASURES[1], ERASURES[3]])
+def test_an_erased_session_takes_no_more_events(log: SqliteEventLog, erasure: ContentErased) -> None:
+    """Late deliveries are refused and counted, whenever they began; the erasure itself may go on."""
+    log.append([draft(erasure, stream="erasure", subjects=())])
+    with pytest.raises(ErasedScope):
+        log.append([draft("late")])
+    assert log.stats()["refused_late"] == 1
+    more = ContentErased("e", events=("more",), session="s1")
+    assert log.append([draft(more, stream="erasure", subjects=())])
 
 
 def test_work_about_others_is_not_refused(log: SqliteEventLog) -> None:
@@ -260,7 +278,11 @@ def test_bodies_are_closed_on_request(log: SqliteEventLog) -> None:
 
 def test_scopes_come_back(log: SqliteEventLog) -> None:
     """Levels that are absent stay absent."""
-    scopes = [ALICE, ScopeIds(Scope(tenant="t2")), ScopeIds(Scope(tenant="t", organization="o", project="p", agent="a"))]
+    scopes = [
+        ALICE,
+        ScopeIds(Scope(tenant="t2")),
+        ScopeIds(Scope(tenant="t", organization="o", project="p", agent="a")),
+    ]
     log.append([draft("x", scope=scope) for scope in scopes])
     assert [recorded.envelope.scope for recorded in log.read(0, 9).events] == scopes
 
@@ -320,7 +342,13 @@ def test_a_closed_log_refuses_everything(log: SqliteEventLog) -> None:
     log.append([draft("a")])
     log.close()
     log.close()
-    for call in (log.head, log.verify, log.checkpoint, lambda: log.append([draft("b")]), lambda: log.read(0, 1)):
+    for call in (
+        log.head,
+        log.verify,
+        log.checkpoint,
+        lambda: log.append([draft("b")]),
+        lambda: log.read(0, 1),
+    ):
         with pytest.raises(StoreClosed):
             call()
 
