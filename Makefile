@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
 
-.PHONY: demo test test-all lint format types imports dist check clean help
+.PHONY: demo test test-all bench lint format types imports dist check clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -31,6 +31,10 @@ test: $(VENV)/.installed-test         ## the suite, without what is marked slow
 
 test-all: $(VENV)/.installed-test     ## the whole suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.installed-test        ## what it costs, beside a floor in the same run
+	$(BIN)/python bench/throughput.py
+	$(BIN)/python bench/lexical.py
 
 lint: $(VENV)/.installed-test         ## ruff: rules and format
 	$(BIN)/ruff check .

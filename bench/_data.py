@@ -1,7 +1,7 @@
 """The made-up data of the benchmarks: the same for the same numbers, English and Korean, words as frequent as in life.
 
-Every second person speaks Korean. A word's frequency falls with its rank (Zipf, with Mandelbrot's offset); every
-third English word is a function word, and half of the Korean words carry a particle.
+Every second person speaks Korean; tools answer in English. A word's frequency falls with its rank (Zipf, with Mandelbrot's offset); every
+third English word is a function word, and every second Korean word carries a particle.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ _START: Final = datetime(2026, 1, 5, 9, 0, tzinfo=_SEOUL)
 _ONSETS: Final = "b c d f g h j k l m n p r s t v w st tr pl gr ch sh".split()
 _VOWELS: Final = "a e i o u ai ea oo".split()
 _CODAS: Final = ["", "", "n", "r", "s", "t", "l", "ck", "nd"]
-_FUNCTION: Final = "the of and to in is that it was for on with as at by this not are but from or have".split()
+_FUNCTION: Final = (
+    "the of and to in is that it was for on with as at by this not are but from or have".split()
+)
 _SYLLABLES: Final = (
-    "가 구 기 나 단 달 도 동 리 마 무 문 미 배 보 부 비 사 산 상 서 석 선 설 성 수 시 신 안 어 영 용 우 운 원 유 이 인 일 "
-    "자 장 전 정 제 조 주 중 지 진 차 청 초 출 치 통 편 포 표 품 하 학 한 합 해 행 현 호 화 환 회 획 계 고 공 과 관 교 국 금"
-).split()
+    "가구기나단달도동리마무문미배보부비사산상서석선설성수시신안어영용우운원유이인일"
+    "자장전정제조주중지진차청초출치통편포표품하학한합해행현호화환회획계고공과관교국금"
+)
 _PARTICLES: Final = "은 는 이 가 을 를 에 에서 으로 도".split()
 
 
@@ -117,7 +119,7 @@ def mixed(people: int, count: int, seed: int = 7) -> Iterator[dict[str, Any]]:
         if kind == "turn":
             yield item
         elif kind == "tool_result":
-            text = LANGUAGES[rng.choice(("English", "Korean"))].text(rng, OUTPUT_CHARACTERS)
+            text = ENGLISH.text(rng, OUTPUT_CHARACTERS)
             given = {name: item[name] for name in ("scope", "occurred_at", "key")}
             yield {**given, "type": kind, "output": text, "name": "search", "call_id": item["key"][-12:]}
         else:

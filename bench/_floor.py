@@ -106,7 +106,7 @@ class PlainSealer:
     def __init__(self) -> None:
         self._leaf = 0
 
-    def next_leaf(self) -> int:
+    def next_leaf(self, subject: str) -> int:
         self._leaf += 1
         return self._leaf
 

@@ -31,13 +31,12 @@ from _measure import (
     machine,
     percentile,
     ratio,
-    rss,
     seconds,
     table,
     verdict,
 )
 
-from mnemolog import Memory, Scope
+from mnemolog import Memory
 from mnemolog.infra.compose import LOG_FILE, VIEWS_FOLDER
 from mnemolog.infra.log import SqliteEventLog
 from mnemolog.infra.settings import Settings
@@ -134,7 +133,9 @@ def append(folder: Path, quick: bool) -> None:
             aim = verdict(share, target) if name == "Memory, projections paused" else ""
             rows.append((name, f"{median(each):,.0f}", f"{share:.2f}", aim))
         sealed = ratio(rates["log, ready drafts"], rates["log, ready drafts, not sealed"])
-        rows.append(("sealed / not sealed", "", f"{sealed:.2f}", verdict(sealed, 0.7) if per_call > 1 else ""))
+        rows.append(
+            ("sealed / not sealed", "", f"{sealed:.2f}", verdict(sealed, 0.7) if per_call > 1 else "")
+        )
         title = f"Durable append, {per_call} per call, {PEOPLE} people, turns of {_data.TURN_CHARACTERS} characters"
         table(title, ("", "events/s", "of the floor", "target"), rows)
 
@@ -236,10 +237,10 @@ def recall(folder: Path, sizes: list[int], quick: bool, with_replay: bool) -> No
                     _data.load(memory, _data.mixed(people, size))
                 memory.catch_up(timeout=3_600)
                 rows += [asked(memory, size, people, name) for name in _data.LANGUAGES]
-                if people == PEOPLE:
-                    weights.append(weight(here, memory))
                 if people == PEOPLE and size == max(sizes) and with_replay:
                     replay(here, memory, quick)
+                if people == PEOPLE:
+                    weights.append(weight(here, memory))
     table(
         "Memory.recall, k=10, milliseconds",
         ("questions", "events", "scopes", "p50", "p95", "hits", "target"),
@@ -255,7 +256,9 @@ def recall(folder: Path, sizes: list[int], quick: bool, with_replay: bool) -> No
 def asked(memory: Memory, size: int, people: int, name: str) -> tuple[object, ...]:
     """Questions by people who speak the language they ask in."""
     rng, times, hits = random.Random(5), [], 0
-    own = [person for person in range(people) if people == 1 or _data.language(person) is _data.LANGUAGES[name]]
+    own = [
+        person for person in range(people) if people == 1 or _data.language(person) is _data.LANGUAGES[name]
+    ]
     for question in _data.questions(name, 500):
         scope = _data.scope(rng.choice(own), 0)
         started = perf_counter()
@@ -284,7 +287,9 @@ def weight(folder: Path, memory: Memory) -> tuple[object, ...]:
     sizes = [size_of(folder / LOG_FILE), size_of(folder / "keys.db")]
     for name in VIEWS:
         sizes.append(sum(size_of(path) for path in (folder / VIEWS_FOLDER).glob(f"{name}*")))
-    _, printed = in_fresh_process(f"import sys; sys.path.insert(0, sys.argv[1])\n{_READER}", *here_and(folder))
+    _, printed = in_fresh_process(
+        f"import sys; sys.path.insert(0, sys.argv[1])\n{_READER}", *here_and(folder)
+    )
     return f"{events:,}", *(f"{size / events:,.0f}" for size in sizes), f"{int(printed) / 1e6:.0f}"
 
 

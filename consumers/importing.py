@@ -65,11 +65,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was left out: the number of its line or entry, why, and of which source."""
+    """What was left out: the number of its line or entry, why, and of which source.
+
+    by_design: the format has it, and memory does not keep it; nothing is wrong.
+    """
 
     number: int
     reason: str
     source: str = ""
+    by_design: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +90,9 @@ class Entry:
 class ImportReport:
     """What an import did. appended, duplicates: items that are new, and that were here already.
 
-    skipped: the first `MAX_LISTED`; reasons: all of them, counted; by_type: the new ones by kind; notes: what
-    whoever imports should know; parts: one report per source when several were imported.
+    skipped: the first `MAX_LISTED`; reasons: all of them, counted; wrong: how many of them not by design;
+    by_type: the new ones by kind; notes: what whoever imports should know; parts: one report per source when
+    several were imported.
     """
 
     source: str = ""
@@ -98,6 +103,7 @@ class ImportReport:
     by_type: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     parts: tuple[ImportReport, ...] = ()
+    wrong: int = 0
 
     @property
     def skipped_total(self) -> int:
@@ -115,6 +121,7 @@ class ImportReport:
             by_type=dict(sum((Counter(part.by_type) for part in parts), Counter())),
             notes=tuple(note for part in parts for note in part.notes),
             parts=tuple(parts),
+            wrong=sum(part.wrong for part in parts),
         )
 
 
@@ -193,6 +200,7 @@ class Tally:
     by_type: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     skipped: list[Skipped] = field(default_factory=list)
+    wrong: int = 0
 
     def receipt(self, item: Item, receipt: Receipt) -> None:
         self.position = max(self.position, receipt.position)
@@ -204,6 +212,7 @@ class Tally:
 
     def skip(self, skipped: Skipped) -> None:
         self.reasons[skipped.reason] += 1
+        self.wrong += not skipped.by_design
         if len(self.skipped) < MAX_LISTED:
             self.skipped.append(skipped)
 
@@ -218,6 +227,7 @@ class Tally:
             dict(self.reasons + Counter(skipped.reason for skipped in last)),
             dict(self.by_type),
             tuple(notes),
+            wrong=self.wrong + len(last),
         )
 
 

@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def has_any(self) -> bool:
-        return any(value == ANY for _, value in self.present())
+        return ANY in (self.tenant, self.organization, self.user, self.project, self.agent, self.session)
 
     def encode(self) -> bytes:
         """Length-prefixed and unambiguous: equal bytes mean equal scopes."""

@@ -206,7 +206,7 @@ class Curated:
             conn.execute(delete(table).where(table.c.event_id.in_(events)))
         return touched
 
-    def _records_of(self, conn: Connection, query: Select[tuple[str]]) -> set[str]:
+    def _records_of(self, conn: Connection, query: Select[str]) -> set[str]:
         return set(conn.execute(query).scalars())
 
     # Records --------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Curated:
             conn.execute(self._change, changed)
         self._index(conn, records, known, numbers)
 
-    def _written(self, conn: Connection, records: Sequence[str]) -> dict[str, Row[Any]]:
+    def _written(self, conn: Connection, records: Sequence[str]) -> dict[str, Row[*tuple[Any, ...]]]:
         """What the rows of these records said before, as far as the lexical index needs it."""
         c = self.tables.records.c
         query = select(c.id, c.number, c.scope, c.status, c.entity, c.attribute, c.content, c.occurred_at)

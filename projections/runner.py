@@ -93,7 +93,7 @@ class Runner:
         projections: Sequence[Projection],
         *,
         batch_size: int = BATCH,
-        poll: float = 0.2,
+        poll: float = 0.1,
         backoff: tuple[float, float] = (0.1, 30.0),
         clock: Clock | None = None,
     ) -> None:
@@ -248,15 +248,20 @@ class Runner:
                 self._stopping.wait(thread.delay)
 
     def _go_round(self) -> None:
+        seen = self._log.head()
         with self._round:
-            moved = [] if self._paused.is_set() else [self._push(name) for name in self._shared]
+            behind = [] if self._paused.is_set() else [n for n in self._shared if self._is_behind(n, seen)]
+            moved = [self._push(name) for name in behind]
         if any(moved):
             return
-        seen = self._log.head()
-        if self._paused.is_set() or any(lane.position < seen for lane in self._lanes.values()):
+        if behind or self._paused.is_set():
             self._stopping.wait(self._poll)
         else:
             self._log.wait(seen, self._poll)
+
+    def _is_behind(self, name: str, head: int) -> bool:
+        lane = self._lane(name)
+        return lane.stale or lane.position < head
 
     def _push(self, name: str) -> bool:
         supervisor = self._supervisors[name]

@@ -92,10 +92,6 @@ class FileBlobs:
         """Bytes of all stored texts."""
         return sum(path.stat().st_size for path in self._folder.iterdir())
 
-    def names(self) -> set[str]:
-        """What is there: the event ids of stored texts, and half-written files."""
-        return {path.name for path in self._folder.iterdir()}
-
     def sweep(self, keep: set[str]) -> int:
         """Unlink half-written files and texts whose event is not in `keep`; returns how many."""
         gone = [path for path in self._folder.iterdir() if path.name not in keep]

@@ -44,7 +44,7 @@ def import_(call: Call, files: Files, format: Form = Format.AUTO, timezone: Zone
     """Take in transcripts and event files, with their original times.
 
     Run it again after an interruption, or after lines were added: nothing is doubled. Levels such as --tenant
-    fill in what a file does not say. Exit code 9 when lines were skipped.
+    fill in what a file does not say. Exit code 9 when lines were skipped that should not have been.
 
     Example: mnemolog import sessions/*.jsonl --format claude-code --tenant acme --user u-17
     """
@@ -70,12 +70,12 @@ def import_(call: Call, files: Files, format: Form = Format.AUTO, timezone: Zone
         call.out.document(_document(report))
     else:
         _show(call, report, tenant)
-    return Exit.INCOMPLETE if report.skipped_total else Exit.OK
+    return Exit.INCOMPLETE if report.wrong else Exit.OK
 
 
 def _document(report: ImportReport) -> dict[str, Any]:
     """One object for all files, and one for each: without the parts of parts."""
-    names = ("appended", "duplicates", "by_type", "skipped_total", "reasons", "notes", "skipped")
+    names = ("appended", "duplicates", "by_type", "skipped_total", "wrong", "reasons", "notes", "skipped")
     return {name: getattr(report, name) for name in names[:-3]} | {
         "files": [{name: getattr(part, name) for name in ("source", *names)} for part in report.parts]
     }

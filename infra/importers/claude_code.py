@@ -59,7 +59,8 @@ class _Sessions:
         try:
             return self._entry(place, record)
         except InvalidInput as error:
-            return Entry(place, skipped=(Skipped(place.number, str(error)),))
+            by_design = isinstance(error, _NotSaid)
+            return Entry(place, skipped=(Skipped(place.number, str(error), by_design=by_design),))
 
     def _entry(self, place: Place, record: Any) -> Entry:
         message = _message(record)
@@ -70,7 +71,7 @@ class _Sessions:
         for index, block in enumerate(_blocks(message)):
             kind = block.get("type") if isinstance(block, dict) else None
             if kind in _NOT_TEXT:
-                skipped.append(Skipped(place.number, f"{kind} blocks are not kept"))
+                skipped.append(Skipped(place.number, f"{kind} blocks are not kept", by_design=True))
                 continue
             named = (record.get("uuid") or place.number, index)
             try:
@@ -83,7 +84,7 @@ class _Sessions:
                     Skipped(place.number, "a content block has a form that this format does not have")
                 )
         if not items and not skipped:
-            skipped.append(Skipped(place.number, "the message is empty"))
+            skipped.append(Skipped(place.number, "the message is empty", by_design=True))
         return Entry(place, tuple(items), tuple(skipped))
 
     def _scope(self, record: Mapping[str, Any]) -> Scope:
@@ -121,6 +122,10 @@ class _Sessions:
         return Item(kind, scope, {**fields, "occurred_at": when}, key, number, derived_key=True)
 
 
+class _NotSaid(InvalidInput):
+    """The record belongs to the format, and holds nothing that somebody said."""
+
+
 def _message(record: Any) -> Mapping[str, Any]:
     """The message of a record that holds one that was really said. Raises InvalidInput with the reason if not."""
     if not isinstance(record, dict):
@@ -128,11 +133,11 @@ def _message(record: Any) -> Mapping[str, Any]:
     kind = record.get("type")
     if kind not in ("user", "assistant"):
         name = f"{kind[:40]} records are" if isinstance(kind, str) else "a record without a type is"
-        raise InvalidInput(f"{name} not part of the conversation")
+        raise _NotSaid(f"{name} not part of the conversation")
     if record.get("isMeta") is True:
-        raise InvalidInput("meta records are not part of the conversation")
+        raise _NotSaid("meta records are not part of the conversation")
     if record.get("isCompactSummary") is True:
-        raise InvalidInput("summaries made by the runtime are not what somebody said")
+        raise _NotSaid("summaries made by the runtime are not what somebody said")
     message = record.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("content"), str | list):
         raise InvalidInput("the message has no content")

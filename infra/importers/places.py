@@ -71,6 +71,7 @@ def save(path: Path, saved: Saved) -> None:
             "refused": saved.tally.refused,
             "position": saved.tally.position,
             "reasons": saved.tally.reasons,
+            "wrong": saved.tally.wrong,
             "skipped": [asdict(skipped) for skipped in saved.tally.skipped],
         },
     }
@@ -94,6 +95,7 @@ def _restored(stored: dict[str, Any]) -> Saved:
             refused=tally["refused"],
             position=tally["position"],
             reasons=Counter(tally["reasons"]),
+            wrong=tally["wrong"],
             skipped=[Skipped(**skipped) for skipped in tally["skipped"]],
         ),
     )

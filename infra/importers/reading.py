@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, Final
 
 from mnemolog.consumers.importing import Entry, Place, Skipped
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers.sources import Source, parse
+
+NOTHING_READ: Final = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Found:
     problem: Entry | None = None
 
 
-def records_of_lines(source: Source, after: Place = Place(), sign: str = "") -> Iterator[Found]:
+def records_of_lines(source: Source, after: Place = NOTHING_READ, sign: str = "") -> Iterator[Found]:
     """One record per line. An empty line is none; a last line that is cut off waits for the next import.
 
     Of the lines up to `after` only those that hold `sign` are given.

@@ -1,7 +1,5 @@
 """The log: what is stored, how it is sealed, and who commits."""
 
-from __future__ import annotations
-
 from mnemolog.infra.log.codec import Codec, Sealer
 from mnemolog.infra.log.sqlite import SqliteEventLog
 

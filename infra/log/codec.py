@@ -66,8 +66,8 @@ NOWHERE: Final = Envelope(
 class Sealer(Protocol):
     """Closes and opens one part of a body under the keys of its subjects."""
 
-    def next_leaf(self) -> int:
-        """A leaf number that no part has had."""
+    def next_leaf(self, subject: str) -> int:
+        """A leaf number that no part has had, for a part of this subject."""
 
     def seal(self, subjects: Sequence[str], leaf: int, plaintext: bytes, aad: bytes) -> bytes:
         """Raises ErasedScope when a subject was destroyed."""
@@ -118,7 +118,7 @@ class Codec:
     def seal(self, prepared: Prepared, version: int, recorded_at: str) -> bytes:
         """The state to store. Raises InvalidInput, or what the sealer raises (ErasedScope)."""
         sealer, bodies = self._sealer, prepared.bodies
-        leaves = [sealer.next_leaf() for _ in bodies]
+        leaves = [sealer.next_leaf(subjects[0]) for subjects, _ in bodies]
         parts = [(leaf, subjects) for leaf, (subjects, _) in zip(leaves, bodies, strict=True)]
         try:
             envelope = orjson.dumps({**prepared.envelope, "v": version, "r": recorded_at, "p": parts})

@@ -51,6 +51,24 @@ class LogConnectionPool(SQLiteConnectionPool):
         cursor.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         return connection
 
+    def put_connection(self, conn: SQLiteConnection) -> None:
+        with self._put_condition:
+            if self._closed:
+                self._in_use.pop(id(conn), None)
+                conn.close()
+                return
+        super().put_connection(conn)
+
+    def close(self) -> None:
+        """Close what is idle now, and what is in use when it comes back.
+
+        The library closes connections under the hands of other threads, which crashes the interpreter.
+        """
+        with self._put_condition:
+            self._closed = True
+            while self._pool:
+                self._pool.popleft().close()
+
 
 class LogDatastore(SQLiteDatastore):
     """A datastore whose write transactions take the write lock at once, so that they never fail half-way."""
@@ -114,7 +132,8 @@ class LogRecorder(SQLiteApplicationRecorder):
             f"INSERT INTO {events_table_name} (originator_id, originator_version, topic, key, leaf, state) "
             "VALUES (?,?,?,?,?,?)"
         )
-        self._select = f"SELECT position, state FROM {events_table_name} "
+        # The cast changes nothing of what we wrote; a text put there by hand must not stop a whole page.
+        self._select = f"SELECT position, CAST(state AS BLOB) FROM {events_table_name} "
 
     def construct_create_table_statements(self) -> list[str]:
         table = self.events_table_name
@@ -261,7 +280,7 @@ class LogRecorder(SQLiteApplicationRecorder):
     def rows(self, c: sqlite3.Cursor, after: int, limit: int) -> list[tuple[Any, ...]]:
         """Position, stream, version, topic, key, leaf and state, in position order."""
         return c.execute(
-            "SELECT position, originator_id, originator_version, topic, key, leaf, state "
+            "SELECT position, originator_id, originator_version, topic, key, leaf, CAST(state AS BLOB) "
             f"FROM {self.events_table_name} WHERE position>? ORDER BY position LIMIT ?",
             (after, limit),
         ).fetchall()

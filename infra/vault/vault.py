@@ -28,9 +28,12 @@ SEAL_OVERHEAD: Final = NONCE_BYTES + 16
 """How many bytes longer a sealed text is than its plaintext."""
 
 _FIRST_BLOCK: Final = 1 << 16
+_RUN: Final = 64
+"""How many leaf numbers a subject takes at once."""
 _CACHED_SUBJECTS: Final = 4_096
 _CACHED_SCOPES: Final = 1 << 16
 _NEVER: Final = -1
+_NOTHING: Final = iter(())
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -63,7 +66,7 @@ class Vault:
         # random, because a key store restored from an old backup hands out leaf numbers a second time.
         self._nonces = count(secrets.randbits(8 * NONCE_BYTES - 1))
         self._reset_locks()
-        self._leaves = iter(range(0))
+        self._leaves = range(0)
         self._fences: Mapping[bytes, int] = {}
         self._forget()
         self.refresh()
@@ -90,10 +93,13 @@ class Vault:
         """The random ids of a user's (or a tenant's) sessions that the directory knows."""
         return self._store.sessions(rid)
 
-    def next_leaf(self) -> int:
-        """A leaf number that was never used and never will be again, after a crash neither."""
-        number = next(self._leaves, None)
-        return number if number is not None else self._reserve()
+    def next_leaf(self, subject: str = "") -> int:
+        """A leaf number that was never used and never will be again, after a crash neither.
+
+        `subject` is who will seal with it: numbers in a row share most of their path in its tree.
+        """
+        number = next(self._runs.get(subject, _NOTHING), None)
+        return number if number is not None else self._start_run(subject)
 
     def seal(self, subjects: Sequence[str], leaf: int, plaintext: bytes, aad: bytes) -> bytes:
         """Seal one message under a fresh leaf of all its subjects; `SEAL_OVERHEAD` bytes longer.
@@ -211,7 +217,7 @@ class Vault:
     def _shut(self, release: Callable[[], None]) -> None:
         with self._lock:
             self._forget()
-            self._leaves = iter(range(0))
+            self._leaves = range(0)
             release()
 
     def _after_fork(self) -> None:
@@ -225,6 +231,7 @@ class Vault:
 
     def _forget(self) -> None:
         self._subjects: dict[str, Subject | None] = {}
+        self._runs: dict[str, Iterator[int]] = {}
         self._scopes: dict[Scope, ScopeIds] = {}
         self._fenced: dict[Scope, int] = {}
 
@@ -235,14 +242,15 @@ class Vault:
                 _remember(self._scopes, scope, ids, _CACHED_SCOPES)
         return ids
 
-    def _reserve(self) -> int:
+    def _start_run(self, subject: str) -> int:
         with self._reserving:
-            number = next(self._leaves, None)
-            if number is None:
+            if not self._leaves:
                 # Short-lived processes take small blocks: numbers that a process did not use are lost.
-                self._leaves = iter(self._store.reserve(self._next_block))
+                self._leaves = self._store.reserve(self._next_block)
                 self._next_block = min(self._block, 4 * self._next_block)
-                number = next(self._leaves)
+            run, self._leaves = iter(self._leaves[:_RUN]), self._leaves[_RUN:]
+            number = next(run)
+            _remember(self._runs, subject, run, _CACHED_SUBJECTS)
         return number
 
     def _key(self, subjects: Sequence[str], leaf: int) -> bytes | None:

@@ -256,15 +256,14 @@ class Eraser:
         self._append(work.tenant, ErasureRequested(*about))
 
     def _is_requested(self, work: Work) -> bool:
-        after, page = -1, self._store.log.read(0, _PAGE, topics=_REQUESTS, bodies=False)
-        while page.position > after:
+        after = -1
+        while True:
+            page = self._store.log.read(max(after, 0), _PAGE, topics=_REQUESTS, bodies=False)
             if any(each.envelope.clear["erasure"] == work.erasure for each in page.events):
                 return True
-            after, page = (
-                page.position,
-                self._store.log.read(page.position, _PAGE, topics=_REQUESTS, bodies=False),
-            )
-        return False
+            if page.position <= after:
+                return False
+            after = page.position
 
     def _rows(self, work: Work) -> list[CatalogRow]:
         """The events to close: those of the plan, and all that came since and rests on them or belongs there."""
@@ -371,11 +370,12 @@ def resume_unfinished(eraser: Eraser) -> list[ErasureReceipt]:
 
 def remove_orphans(store: Store) -> int:
     """Unlink large outputs that a crash left without their event; returns how many."""
-    names = store.blobs.names()
-    if not names or store.runner.parked("catalog"):
+    names, keep = set(store.blobs.names()), set[str]()
+    if store.runner.parked("catalog"):
         return 0
-    with store.runner.read("catalog") as conn:
-        keep = {row.event_id for row in catalog.find_all(conn, names) if row.blob and not row.erased}
+    if names:
+        with store.runner.read("catalog") as conn:
+            keep = {row.event_id for row in catalog.find_all(conn, names) if row.blob and not row.erased}
     return store.blobs.sweep(keep)
 
 

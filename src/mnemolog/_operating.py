@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from mnemolog._guard import Guard
@@ -51,7 +52,7 @@ class Operator:
 
     def status(self) -> Status:
         store = self._store
-        keys = store.vault.status()
+        keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
         files = {"log": LOG_FILE, "keys": KEYS_FILE}
@@ -59,10 +60,14 @@ class Operator:
         sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
         sizes[BLOBS_FOLDER] = store.blobs.size()
         projections = self.projections()
-        parked = [each.name for each in projections if each.parked]
         warnings = [
             *keys.warnings,
-            *(f"{name} has parked events: see `projections parked`" for name in parked),
+            *(
+                f"{each.name} has parked events: see `projections parked`"
+                for each in projections
+                if each.parked
+            ),
+            *(f"{name}: {each}" for name, each in self._troubles()),
         ]
         return Status(
             path=str(store.path),
@@ -71,10 +76,17 @@ class Operator:
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
             warnings=tuple(warnings),
-            refused_late=keys.refusals + store.log.stats().get("refused_late", 0),
+            refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=sizes,
         )
+
+    def _troubles(self) -> Iterator[tuple[str, str]]:
+        """Where the background work crashed since it was started, and whether it goes on."""
+        for name, trouble in self._store.runner.health().troubles.items():
+            if trouble.crashes:
+                now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
+                yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"
 
     def _parked_at(self, name: str, position: int) -> Parked:
         if name not in self._store.runner.names():

@@ -15,7 +15,7 @@ from mnemolog.domain import ingress
 from mnemolog.domain.context import RECENT, Entry, LeftOut, assemble, estimate_tokens
 from mnemolog.domain.errors import ErasedScope, InvalidInput, NotFound
 from mnemolog.domain.events import FORGOTTEN, ContextAssembled, Forgotten, Receipt, Recorded
-from mnemolog.domain.principal import Action, Tier, levels_asked, may_see
+from mnemolog.domain.principal import Action, Tier, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, sees
 from mnemolog.projections import catalog, turns_view
@@ -276,15 +276,14 @@ class Reader:
         return FORGOTTEN if part is None else OutputRange(part, start, end, total)
 
     def log(self, after: int, limit: int, topics: Collection[str] | None) -> list[Recorded]:
-        page = self._store.log.read(after, limit, topics=topics)
-        principal, vault = self._guard.principal, self._store.vault
-        if not principal.scopes:
-            return list(page.events)
-        return [
-            each
-            for each in page.events
-            if may_see(principal, without_session(vault.names(ScopeIds(each.envelope.scope))))
-        ]
+        found: list[Recorded] = []
+        while len(found) < limit:
+            page = self._store.log.read(after, limit, topics=topics)
+            found += [each for each in page.events if self._guard.sees(each.envelope.scope)]
+            if page.position <= after or len(page.events) < limit:
+                break
+            after = page.position
+        return found[:limit]
 
     # For writers and erasers -----------------------------------------------------------------------------------
 
@@ -297,11 +296,20 @@ class Reader:
             row = catalog.find(conn, id) or next(reversed(catalog.by_stream(conn, id)), None)
         if row is not None:
             envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
-            ids = self._guard.reading_ids(scope)
-            if ids is not None and sees(ids, record_scope(envelope.scope)):
+            if self._is_seen(scope, envelope.scope, row.erased):
                 return row
             self._guard.refuse(Action.READ, "the id is not in the caller's scope", scope)
         raise NotFound(f"no event or record {id} in this scope")
+
+    def _is_seen(self, scope: Scope, stored: ScopeIds, erased: bool) -> bool:
+        """Whether the caller's scope sees something recorded in `stored`, or did before its person was erased."""
+        ids, allowed = self._guard.reading_ids(scope), self._guard.allowed(scope)
+        if ids is None:
+            return False
+        if sees(ids, record_scope(stored)):
+            return allowed is None or allowed(stored)
+        nobodys = erased and stored.user is not None and self._store.vault.name(stored.user) is None
+        return nobodys and stored.tenant == ids.tenant
 
     def scope_of_record(self, scope: Scope, record_id: str) -> ScopeIds:
         """Where a record belongs. Raises NotFound when the caller's scope does not see it."""

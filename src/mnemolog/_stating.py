@@ -25,6 +25,7 @@ from mnemolog.domain.events import (
 from mnemolog.domain.normalise import normal_form, slot_key
 from mnemolog.domain.principal import Action, refusal, statement_tier, turn_tier
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
+from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 
 KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
@@ -47,6 +48,7 @@ class Stater:
         belongs_to: Scope | None,
         about: About,
     ) -> Receipt:
+        about = replace(about, began_at=self._store.position)
         stated = self._stated(scope, content, details)
         at = self._writer.moment(scope, about.occurred_at, "occurred_at")
         caller = self._writer.ids(scope, ingress.microseconds(at))
@@ -72,19 +74,23 @@ class Stater:
         evidence: Sequence[str | Mapping[str, Any]],
         about: About,
     ) -> Receipt:
-        cited, about = self._cited(scope, evidence, about)
+        cited, about = self._cited(scope, evidence, replace(about, began_at=self._store.position))
         event = MemoryCorrected(
             ingress.statement(content), self._reason(reason), **self._times(scope, times), evidence=cited
         )
         return self._on_record(scope, record_id, event, about)
 
     def act(self, scope: Scope, act: str, record_id: str, reason: str | None, about: About) -> Receipt:
+        about = replace(about, began_at=self._store.position)
         return self._on_record(scope, record_id, _ACTS[act](self._reason(reason)), about)
 
     def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
             raise InvalidInput("rating must be up or down")
-        self._reader.require(scope, target)
+        began_at, row = self._store.position, self._reader.require(scope, target)
+        about = replace(
+            about, began_at=began_at, sources=(row.event_id,), source_subjects=self._subjects([row])
+        )
         event = FeedbackGiven(target, rating, self._reason(comment))
         return self._writer.write(scope, event, turn_tier(self._guard.principal, "user"), about)
 
@@ -159,11 +165,27 @@ class Stater:
         if not isinstance(event_id, str):
             raise InvalidInput("evidence needs event_id")
         row = self._reader.require(scope, event_id)
+        if row.event_id != event_id:
+            raise InvalidInput(f"{event_id} is a record, not an event: cite the events that it rests on")
         if row.erased:
             raise NotFound(f"event {event_id} was erased: it is evidence for nothing")
         envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
-        own = frozenset((envelope.scope.tenant,))
-        return row, envelope.subjects - own, envelope.origin
+        return row, self._subjects([row]), envelope.origin
+
+    def _subjects(self, rows: Sequence[CatalogRow]) -> frozenset[str]:
+        """The persons that these events are about."""
+        recorded = self._store.log.read_at([row.position for row in rows], bodies=False)
+        return frozenset(
+            subject for each in recorded for subject in each.envelope.subjects - {each.envelope.scope.tenant}
+        )
+
+    def _about_record(self, record_id: str, about: About) -> About:
+        """A change of a record is about whom the record is about. Raises NotFound when nothing of it is left."""
+        with self._store.runner.read("catalog") as conn:
+            rows = [row for row in catalog.by_stream(conn, record_id) if not row.erased]
+        if not rows:
+            raise NotFound(f"record {record_id} was erased: remember it anew")
+        return replace(about, source_subjects=about.source_subjects | self._subjects(rows))
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
         """Append to a record that the caller sees and may change."""
@@ -171,6 +193,7 @@ class Stater:
         reason = refusal(self._guard.principal, Action.STATE, self._store.vault.names(belongs))
         if reason is not None:
             self._guard.enter(Action.STATE, self._store.vault.names(belongs))
+        about = self._about_record(record_id, about)
         at = self._writer.moment(scope, about.occurred_at, "occurred_at")
         caller = self._writer.ids(scope, ingress.microseconds(at))
         ids = ScopeIds(replace(belongs, agent=caller.agent, session=caller.session))

@@ -32,6 +32,7 @@ from mnemolog.infra.compose import zone_named
 PREVIEW_HEAD: Final = 4_000
 PREVIEW_TAIL: Final = 1_000
 _ALIGNMENT_TRIES: Final = 20
+_REMEMBERED: Final = 16_384
 _SPOKEN: Final = frozenset({"TurnRecorded", "ToolCalled", "ToolReturned"})
 
 
@@ -52,12 +53,22 @@ class About:
     began_at: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """What all events of one session share. subject: whose key makes its hashes; session: its levels as bytes."""
+
+    subject: str
+    session: bytes
+    stream: str
+
+
 class Writer:
     """Builds drafts for one principal and appends them."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._store = guard.store
+        self._homes: dict[ScopeIds, _Home] = {}
 
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append all or none; large bodies of what was not appended are removed again."""
@@ -169,9 +180,9 @@ class Writer:
         if key is None:
             return None
         text = ingress.short(key, "key", ingress.MAX_KEY_LENGTH)
-        home = ids.user or ids.tenant
+        home = self._home(ids)
         return self._store.vault.keyed_hash(
-            home, b"key", ids.at(SESSION_LEVELS).encode() + b"\0" + text.encode()
+            home.subject, b"key", home.session + b"\0" + text.encode()
         ).hex()
 
     def _with_blob(self, event_id: str, event: Event, subjects: Sequence[str]) -> Event:
@@ -279,8 +290,17 @@ class Writer:
 
     def stream(self, ids: ScopeIds) -> str:
         """The stream of a session's turns and tools."""
-        session = ids.at(SESSION_LEVELS)
-        return self._store.vault.keyed_hash(ids.user or ids.tenant, b"stream", session.encode()).hex()
+        return self._home(ids).stream
+
+    def _home(self, ids: ScopeIds) -> _Home:
+        home = self._homes.get(ids)
+        if home is None:
+            subject, session = ids.user or ids.tenant, ids.at(SESSION_LEVELS).encode()
+            stream = self._store.vault.keyed_hash(subject, b"stream", session).hex()
+            if len(self._homes) >= _REMEMBERED:
+                self._homes.clear()
+            home = self._homes[ids] = _Home(subject, session, stream)
+        return home
 
     def origin(self, event: Event) -> Tier:
         """The origin of something that happened: the lower of the principal's tier and the content's own."""

@@ -7,6 +7,7 @@ from mnemolog.domain.messages import Called, Returned, Said, expand
 
 
 def test_openai_messages_become_turns_calls_and_results() -> None:
+    """Openai messages become turns calls and results."""
     items = expand(
         [
             {"role": "system", "content": "Be brief."},
@@ -30,6 +31,7 @@ def test_openai_messages_become_turns_calls_and_results() -> None:
 
 
 def test_anthropic_messages_become_the_same_things() -> None:
+    """Anthropic messages become the same things."""
     items = expand(
         [
             {
@@ -64,10 +66,12 @@ def test_anthropic_messages_become_the_same_things() -> None:
     "message", [{"content": "x"}, {"role": "robot"}, {"role": "assistant", "tool_calls": [{}]}]
 )
 def test_another_shape_is_refused_with_its_index(message: dict[str, object]) -> None:
+    """Another shape is refused with its index."""
     with pytest.raises(InvalidInput, match="role|messages"):
         expand([{"role": "user", "content": "fine"}, message])
 
 
 def test_a_message_that_is_no_mapping_is_refused() -> None:
+    """A message that is no mapping is refused."""
     with pytest.raises(InvalidInput, match=r"messages\[0\]"):
         expand(["hello"])  # type: ignore[list-item]

@@ -16,11 +16,13 @@ SCOPES = st.builds(
 
 @given(SCOPES, SCOPES)
 def test_encoding_is_unambiguous(one: Scope, other: Scope) -> None:
+    """Encoding is unambiguous."""
     assert (one.encode() == other.encode()) == (one == other)
 
 
 @given(SCOPES, SCOPES)
 def test_a_reader_sees_a_record_whose_every_level_equals_its_own(caller: Scope, record: Scope) -> None:
+    """A reader sees a record whose every level equals its own."""
     expected = all(getattr(caller, level) == value for level, value in record.present())
     assert sees(caller, record) == expected
 
@@ -41,6 +43,7 @@ def test_a_missing_tenant_is_refused() -> None:
 
 
 def test_the_owner_is_the_user_else_the_project_else_the_tenant() -> None:
+    """The owner is the user else the project else the tenant."""
     assert [owner(s) for s in (Scope("t", user="u", project="p"), Scope("t", project="p"), Scope("t"))] == [
         "u",
         "p",
@@ -60,6 +63,7 @@ def test_origin_is_the_lower_of_principal_and_content() -> None:
 
 
 def test_a_principal_acts_only_in_its_scopes_and_role() -> None:
+    """A principal acts only in its scopes and role."""
     user = Principal("min", Role.USER, (Scope("t", user="min"),))
     assert refusal(user, Action.READ, Scope("t", user="min", project="p")) is None
     assert refusal(user, Action.READ, Scope("t", user="dana"))
@@ -72,5 +76,6 @@ def test_a_principal_acts_only_in_its_scopes_and_role() -> None:
 
 
 def test_only_the_local_operator_may_go_without_scopes() -> None:
+    """Only the local operator may go without scopes."""
     with pytest.raises(InvalidInput, match="needs scopes"):
         Principal("bot", Role.AGENT)

@@ -25,7 +25,7 @@ class PlainSealer:
     def __init__(self) -> None:
         self._leaves = count(1)
 
-    def next_leaf(self) -> int:
+    def next_leaf(self, subject: str) -> int:
         return next(self._leaves)
 
     def seal(self, subjects: Sequence[str], leaf: int, plaintext: bytes, aad: bytes) -> bytes:
