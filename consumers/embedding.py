@@ -1,0 +1,304 @@
+"""`EmbeddingWorker`: follows the log and keeps a vector of every turn, of its surroundings, and of every statement.
+
+It stands beside the projections: their replays do not touch it, and its vectors serve all their versions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Event as Flag
+from threading import RLock, Thread
+from typing import Final
+
+from mnemolog.domain.errors import StoreClosed
+from mnemolog.domain.events import (
+    ERASURE,
+    Event,
+    MemoryCorrected,
+    MemoryStated,
+    QuarantineReviewed,
+    Recorded,
+    ToolCalled,
+    ToolReturned,
+    TurnRecorded,
+    UtteranceChunkRecorded,
+)
+from mnemolog.domain.records import microseconds
+from mnemolog.projections.embedding import Embedder, Floats
+from mnemolog.projections.ports import EventLog
+from mnemolog.projections.scopes import record_scope
+from mnemolog.projections.supervision import Supervisor, Trouble
+from mnemolog.projections.vectors import Batch, ErasureReader, Kind, Made, Place, Source, VectorRows, Window
+
+SPOKEN: Final = frozenset({"TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned"})
+STATING: Final = frozenset({"MemoryStated", "MemoryCorrected", "QuarantineReviewed"})
+
+BATCH: Final = 128
+"""Events of one step: a few hundred texts, which is one to two seconds of the default embedder."""
+EMBEDDED_CHARACTERS: Final = 2_000
+NEIGHBOUR_CHARACTERS: Final = 1_000
+"""How much of one text goes into its vector, and into a vector with its neighbours."""
+
+_PAGE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingLag:
+    """How far a space is. due: windows to be made anew after an erasure; texts: encoded since the start;
+    fenced: vectors that an erasure overtook since the start."""
+
+    space: str
+    position: int
+    head: int
+    due: int
+    texts: int
+    fenced: int
+    running: bool
+    trouble: Trouble
+
+    @property
+    def lag(self) -> int:
+        return self.head - self.position
+
+
+class EmbeddingWorker:
+    """Embeds in one space. `step` does one batch; `start` keeps doing them in the background.
+
+    One worker at a time should write: a second one loses its work at the commit, and harms nothing.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        rows: VectorRows,
+        embedder: Embedder,
+        *,
+        batch_size: int = BATCH,
+        poll: float = 0.2,
+        backoff: tuple[float, float] = (0.1, 30.0),
+    ) -> None:
+        self._log, self._rows, self._embedder = log, rows, embedder
+        self._batch_size, self._poll = batch_size, poll
+        self._space = embedder.space
+        self._position = rows.open_space(self._space, embedder.dimensions)
+        self._texts = self._fenced = 0
+        self._lock, self._stopping = RLock(), Flag()
+        self._thread: Thread | None = None
+        self._supervisor = Supervisor(*backoff)
+        self._erasures = erasures_of(log)
+
+    # One step at a time ----------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Embed the next batch; False where nothing was left to do."""
+        with self._lock:
+            self.erase()
+            after = self._rows.position(self._space)
+            page = self._log.read(after, self._batch_size, topics=SPOKEN | STATING)
+            plan = self._plan(after, page.events, page.position)
+            if page.position <= after and not plan.settled:
+                self._position = after
+                return False
+            batch = Batch(
+                self._space, after, max(after, page.position), plan.sources, self._made(plan), plan.settled
+            )
+            outcome = self._rows.commit(batch, self._erasures)
+            self._fenced += outcome.fenced
+            if outcome.committed:
+                self._position = batch.position
+            return True
+
+    def erase(self) -> int:
+        """Remove what was erased up to the head of the log, whatever is still to be embedded; the head."""
+        return self._rows.erase(self._erasures)
+
+    def catch_up(self, to: int | None = None, timeout: float | None = None) -> int:
+        """Step, in this thread, up to position `to` (default: the head) or the time limit in seconds."""
+        target = self._log.head() if to is None else to
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.step() and (to is None or self._position < target):
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+        return self._position
+
+    def lag(self) -> EmbeddingLag:
+        """Where the worker is, against the real head of the log."""
+        running = self._thread is not None and self._thread.is_alive()
+        position, due = self._rows.position(self._space), self._rows.count_due(self._space)
+        counts = (self._texts, self._fenced)
+        return EmbeddingLag(
+            self._space, position, self._log.head(), due, *counts, running, self._supervisor.trouble
+        )
+
+    # In the background -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Follow the log in one daemon thread."""
+        if self._thread is None or not self._thread.is_alive():
+            self._stopping.clear()
+            self._thread = Thread(target=self._run, name="mnemolog-embedding", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End the thread after its current batch."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                head = self._log.head()
+                moved = self.step()
+                self._supervisor.worked()
+            except StoreClosed:
+                return
+            except Exception as error:
+                self._supervisor.crashed(error)
+                self._stopping.wait(self._supervisor.delay)
+                continue
+            if not moved:
+                self._log.wait(head, self._poll)
+
+    # What to embed ---------------------------------------------------------------------------------------------
+
+    def _plan(self, after: int, events: Sequence[Recorded], upto: int) -> _Plan:
+        plan = _Plan()
+        for recorded in events:
+            text = text_of(recorded.event)
+            if text is not None:
+                plan.add(_source(recorded), text)
+        windows = {window.centre.position: window for window in self._rows.due(self._space, upto, self._batch_size)}
+        plan.settled = list(windows)
+        windows.update(self._windows(plan, after))
+        self._fetch(plan, {place for window in windows.values() for place in window.members})
+        plan.windows = [_readable(window, plan.texts) for window in windows.values()]
+        return plan
+
+    def _windows(self, plan: _Plan, after: int) -> dict[int, Window]:
+        """Those of the new turns, and of the turns before them, which now have somebody behind them."""
+        sessions: dict[str, list[Place]] = {}
+        alone: dict[int, Window] = {}
+        for source in plan.sources:
+            if source.record is None and source.session is not None:
+                sessions.setdefault(source.session, []).append(source.place)
+            elif source.record is None:
+                alone[source.place.position] = Window(source.place)
+        tails = self._rows.tails(sessions, after)
+        for session, new in sessions.items():
+            tail = list(tails.get(session, ()))
+            for window in _each_window([*tail, *new], skip=max(0, len(tail) - 1)):
+                alone[window.centre.position] = window
+        return alone
+
+    def _fetch(self, plan: _Plan, places: set[Place]) -> None:
+        """Read the texts of neighbours that are not in the batch. An erased one has none."""
+        missing = sorted(place.position for place in places if place.position not in plan.texts)
+        for recorded in self._log.read_at(missing) if missing else ():
+            text = text_of(recorded.event)
+            if text is not None:
+                plan.texts[recorded.position] = text
+
+    def _made(self, plan: _Plan) -> list[Made]:
+        wanted: list[tuple[Kind, Window, str]] = []
+        for source in plan.sources:
+            kind = Kind.TURN if source.record is None else Kind.RECORD
+            text = plan.texts[source.place.position][:EMBEDDED_CHARACTERS]
+            wanted.append((kind, Window(source.place), text))
+        wanted += [
+            (Kind.WINDOW, window, _together(window, plan.texts))
+            for window in plan.windows
+            if window.centre.position in plan.texts
+        ]
+        vectors = self._embed([text for _, _, text in wanted])
+        return [Made(kind, window, vectors[text]) for kind, window, text in wanted]
+
+    def _embed(self, texts: Sequence[str]) -> Mapping[str, Floats]:
+        """The vector of each different text. Short ones beside each other, so that none waits for a long one."""
+        unique = sorted(set(texts), key=len)
+        self._texts += len(unique)
+        return dict(zip(unique, self._embedder.embed(unique), strict=True)) if unique else {}
+
+
+@dataclass(slots=True)
+class _Plan:
+    """One batch before it is embedded. texts: position → text, of the sources and of their neighbours."""
+
+    sources: list[Source] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
+    windows: list[Window] = field(default_factory=list)
+    settled: list[int] = field(default_factory=list)
+
+    def add(self, source: Source, text: str) -> None:
+        self.sources.append(source)
+        self.texts[source.place.position] = text
+
+
+def erasures_of(log: EventLog) -> ErasureReader:
+    """Reads the log's erasures behind a position, up to its head."""
+
+    def read(after: int) -> tuple[Sequence[Recorded], int]:
+        found: list[Recorded] = []
+        while True:
+            page = log.read(after, _PAGE, topics=ERASURE, bodies=False)
+            found += page.events
+            if page.position <= after:
+                return found, after
+            after = page.position
+
+    return read
+
+
+def text_of(event: object) -> str | None:
+    """What of an event is embedded; None where there is nothing, or nothing any more."""
+    if not isinstance(event, Event):
+        return None
+    text: object = None
+    if isinstance(event, TurnRecorded | UtteranceChunkRecorded):
+        text = None if event.role == "system" else event.content
+    elif isinstance(event, ToolCalled):
+        text = event.arguments
+    elif isinstance(event, ToolReturned):
+        text = event.output
+    elif isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
+        text = event.content
+    return text if isinstance(text, str) and text.strip() else None
+
+
+def _source(recorded: Recorded) -> Source:
+    envelope = recorded.envelope
+    user = envelope.scope.user
+    return Source(
+        place=Place(recorded.position, envelope.id),
+        scope=record_scope(envelope.scope),
+        session=envelope.scope.session,
+        record=envelope.stream if envelope.topic in STATING else None,
+        origin=int(envelope.origin),
+        occurred_us=microseconds(envelope.occurred_at),
+        subjects=tuple(sorted(envelope.subjects - {user or ""})),
+    )
+
+
+def _each_window(places: Sequence[Place], skip: int) -> list[Window]:
+    around = [None, *places, None]
+    return [Window(place, around[at], around[at + 2]) for at, place in enumerate(places) if at >= skip]
+
+
+def _readable(window: Window, texts: Mapping[int, str]) -> Window:
+    """The window without neighbours that were erased a moment ago."""
+    before, after = (
+        place if place is not None and place.position in texts else None for place in (window.before, window.after)
+    )
+    return Window(window.centre, before, after)
+
+
+def _together(window: Window, texts: Mapping[int, str]) -> str:
+    if len(window.members) == 1:
+        return texts[window.centre.position][:EMBEDDED_CHARACTERS]
+    return "\n".join(texts[place.position][:NEIGHBOUR_CHARACTERS] for place in window.members)
+
+
+__all__ = ["BATCH", "EmbeddingLag", "EmbeddingWorker", "erasures_of", "text_of"]

@@ -1,0 +1,364 @@
+"""`EdgeIndex`: the `VectorIndex` of the leading process, over shards of Qdrant Edge.
+
+Its own write-ahead log is off, for that keeps what was removed. So what is on disk is what was flushed: the pointer
+file says up to which change that is, and whoever fills the index repeats the rest after a crash.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID, uuid5
+
+import orjson
+
+from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreInUse
+from mnemolog.domain.scope import RECORD_LEVELS, ScopeIds, owner
+from mnemolog.projections.embedding import QueryVector, SpaceMismatch
+from mnemolog.projections.vectors import Changes, Kind, StoredVector
+
+if TYPE_CHECKING:
+    from qdrant_edge import EdgeShard, Filter, Point
+
+SHARDS: Final = 8
+"""One owner's compaction rewrites an eighth of the index."""
+FORMAT: Final = 1
+_POINTER: Final = "current.json"
+_NAMES: Final = UUID("6f1c5b0a-9b0e-5d3b-8a64-6d6e656d6f6c")
+_VECTOR: Final = "dense"
+# In kilobytes. A graph is built only far above what a scope holds; below it every search is exact.
+_INDEXING_THRESHOLD: Final = 4_000_000
+_KEYWORDS: Final = (*RECORD_LEVELS, "kind", "scope", "session")
+_NUMBERS: Final = ("at", "origin")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    """What is on disk. dirty: shards that hold bytes of removed vectors."""
+
+    space: str
+    dimensions: int
+    generation: int
+    flushed: int
+    shards: int = SHARDS
+    dirty: tuple[int, ...] = ()
+    format: int = FORMAT
+
+
+@dataclass(slots=True)
+class _Generation:
+    """One set of shards, open."""
+
+    pointer: _Pointer
+    shards: Sequence[EdgeShard]
+
+    def shard_of(self, scope: ScopeIds) -> int:
+        return int.from_bytes(blake2b(owner(scope).encode(), digest_size=4).digest(), "big") % len(self.shards)
+
+    def close(self) -> None:
+        for shard in self.shards:
+            shard.close()
+
+
+class EdgeIndex:
+    """A folder of this process alone. Raises StoreInUse where another one has it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(folder)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._release = _lock(self._folder / "lock")
+        self._lock, self._closed, self._pid = RLock(), False, os.getpid()
+        self._next: _Generation | None = None
+        try:
+            self._live = self._open_live()
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def space(self) -> str | None:
+        """The space that it holds; None while it was never filled."""
+        return self._live.pointer.space if self._live else None
+
+    @property
+    def flushed(self) -> int:
+        """The change number up to which it is on disk."""
+        return self._filling().pointer.flushed if self._live or self._next else 0
+
+    def begin(self, space: str, dimensions: int) -> None:
+        """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""
+        with self._lock:
+            self._check_open()
+            self._abandon()
+            number = 1 + (self._live.pointer.generation if self._live else 0)
+            pointer = _Pointer(space, dimensions, number, 0)
+            folder = self._folder / str(number)
+            shutil.rmtree(folder, ignore_errors=True)
+            self._next = _Generation(pointer, [_create(folder / str(n), dimensions) for n in range(SHARDS)])
+
+    def apply(self, changes: Changes) -> None:
+        """Remove and store, and flush. Repeating it changes nothing."""
+        with self._lock:
+            self._check_open()
+            generation = self._filling()
+            pointer = generation.pointer
+            gone: dict[int, list[str]] = {}
+            for one in changes.dropped:
+                shard = generation.shard_of(one.scope)
+                gone.setdefault(shard, []).append(point_id(pointer.space, one.kind, one.position))
+            dirty = {*pointer.dirty, *gone}
+            added: dict[int, list[Point]] = {}
+            for row in changes.stored:
+                shard = generation.shard_of(row.scope)
+                added.setdefault(shard, []).append(_point(pointer.space, row))
+            for number in sorted({*gone, *added}):
+                _update(generation.shards[number], gone.get(number, []), added.get(number, []))
+            self._flushed(generation, replace(pointer, flushed=changes.change, dirty=tuple(sorted(dirty))))
+
+    def activate(self) -> None:
+        """Let searches see the index that was begun, at once, and drop the one before."""
+        with self._lock:
+            self._check_open()
+            if self._next is None:
+                return
+            old, self._live, self._next = self._live, self._next, None
+            _write_pointer(self._folder / _POINTER, self._live.pointer)
+            if old is not None:
+                old.close()
+                shutil.rmtree(self._folder / str(old.pointer.generation), ignore_errors=True)
+
+    def compact(self) -> None:
+        """Rewrite the shards that have removed vectors in them, so that their bytes are gone."""
+        with self._lock:
+            self._check_open()
+            live = self._live
+            if live is None or not live.pointer.dirty:
+                return
+            for number in live.pointer.dirty:
+                live.shards[number].optimize()
+                live.shards[number].flush()
+            self._flushed(live, replace(live.pointer, dirty=()))
+
+    def search(
+        self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
+    ) -> list[tuple[int, float]]:
+        """(log position, cosine) of the k nearest vectors of these scopes, best first. Raises SpaceMismatch."""
+        with self._lock:
+            self._check_open()
+            live = self._live
+            if live is None:
+                raise SpaceMismatch("an empty index", query.space)
+            query.require(live.pointer.space)
+            by_shard: dict[int, list[ScopeIds]] = {}
+            for scope in scopes:
+                by_shard.setdefault(live.shard_of(scope), []).append(scope)
+            found = [
+                hit
+                for number, some in by_shard.items()
+                for hit in _search(live.shards[number], query, some, k, kind)
+            ]
+        return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:k]
+
+    def points(self) -> dict[tuple[int, Kind], int]:
+        """(log position, kind) → change number of every point, to be compared with the rows."""
+        from qdrant_edge import ScrollRequest
+
+        found: dict[tuple[int, Kind], int] = {}
+        with self._lock:
+            for shard in self._live.shards if self._live else ():
+                offset: Any = None
+                while True:
+                    records, offset = shard.scroll(ScrollRequest(offset=offset, limit=1000, with_payload=True))
+                    for record in records:
+                        values = record.payload or {}
+                        found[values["position"], Kind[values["kind"]]] = values["change"]
+                    if offset is None:
+                        break
+        return found
+
+    def close(self) -> None:
+        """Let go of the folder. What was not flushed is filled in again. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for generation in (self._live, self._next):
+                if generation is not None:
+                    generation.close()
+            self._release()
+
+    def _filling(self) -> _Generation:
+        generation = self._next or self._live
+        if generation is None:
+            raise CorruptStore("the vector index was not begun: begin it with a space")
+        return generation
+
+    def _flushed(self, generation: _Generation, pointer: _Pointer) -> None:
+        generation.pointer = pointer
+        if generation is self._live:
+            _write_pointer(self._folder / _POINTER, pointer)
+
+    def _abandon(self) -> None:
+        if self._next is not None:
+            self._next.close()
+            shutil.rmtree(self._folder / str(self._next.pointer.generation), ignore_errors=True)
+            self._next = None
+
+    def _open_live(self) -> _Generation | None:
+        """The index that the pointer names; None where there is none, or it is damaged: it is then made anew."""
+        pointer = _read_pointer(self._folder / _POINTER)
+        for folder in self._folder.iterdir():
+            if folder.is_dir() and (pointer is None or folder.name != str(pointer.generation)):
+                shutil.rmtree(folder, ignore_errors=True)
+        if pointer is None:
+            return None
+        folder = self._folder / str(pointer.generation)
+        try:
+            return _Generation(pointer, [_load(folder / str(number)) for number in range(pointer.shards)])
+        except Exception:  # the library raises whatever it met
+            return None
+
+    def _check_open(self) -> None:
+        if self._closed or self._pid != os.getpid():
+            raise StoreClosed("the vector index was closed, or this is a fork of its process: open it anew")
+
+
+def point_id(space: str, kind: Kind, position: int) -> str:
+    """The same for the same vector, so that a repetition adds no second one."""
+    return str(uuid5(_NAMES, f"{space}/{kind.name}/{position}"))
+
+
+def _point(space: str, row: StoredVector) -> Point:
+    from qdrant_edge import Point
+
+    payload: dict[str, Any] = {
+        "position": row.place.position,
+        "change": row.change,
+        "kind": row.kind.name,
+        "scope": _key(row.scope),
+        "at": row.occurred_us,
+        "origin": row.origin,
+        **{level: getattr(row.scope, level) for level in RECORD_LEVELS if getattr(row.scope, level)},
+    }
+    if row.session:
+        payload["session"] = row.session
+    return Point(point_id(space, row.kind, row.place.position), {_VECTOR: row.values.tolist()}, payload)
+
+
+def _key(scope: ScopeIds) -> str:
+    """One keyword for a scope, from its random ids."""
+    return blake2b(scope.at(RECORD_LEVELS).encode(), digest_size=12).hexdigest()
+
+
+def _update(shard: EdgeShard, gone: list[str], added: list[Point]) -> None:
+    """Delete first, then insert: what is overwritten in place would stay in the segment."""
+    from qdrant_edge import UpdateOperation
+
+    removed: list[Any] = [*gone, *(point.id for point in added)]
+    shard.update(UpdateOperation.delete_points(removed))
+    if added:
+        shard.update(UpdateOperation.upsert_points(added))
+    shard.flush()
+
+
+def _search(
+    shard: EdgeShard, query: QueryVector, scopes: Sequence[ScopeIds], k: int, kind: Kind
+) -> list[tuple[int, float]]:
+    from qdrant_edge import Query, QueryRequest
+
+    nearest = Query.Nearest(query.values.tolist(), using=_VECTOR)
+    request = QueryRequest(limit=k, query=nearest, filter=_filter(scopes, kind), with_payload=["position"])
+    return [(int((hit.payload or {})["position"]), float(hit.score)) for hit in shard.query(request)]
+
+
+def _filter(scopes: Sequence[ScopeIds], kind: Kind) -> Filter:
+    from qdrant_edge import FieldCondition, Filter, MatchAny
+
+    wanted = {
+        "tenant": sorted({scope.tenant for scope in scopes}),
+        "scope": sorted({_key(scope) for scope in scopes}),
+        "kind": [kind.name],
+    }
+    return Filter(must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in wanted.items()])
+
+
+def _create(folder: Path, dimensions: int) -> EdgeShard:
+    from qdrant_edge import (
+        Distance,
+        EdgeConfig,
+        EdgeOptimizersConfig,
+        EdgeShard,
+        EdgeVectorParams,
+        KeywordIndexParams,
+        PayloadSchemaType,
+        UpdateOperation,
+    )
+
+    folder.mkdir(mode=0o700, parents=True)
+    # Rows hold unit vectors, so the dot product is their cosine, and is left as it is.
+    config = EdgeConfig(
+        vectors={_VECTOR: EdgeVectorParams(size=dimensions, distance=Distance.Dot)},
+        optimizers=EdgeOptimizersConfig(
+            deleted_threshold=0.0,
+            vacuum_min_vector_number=0,
+            default_segment_number=1,
+            indexing_threshold=_INDEXING_THRESHOLD,
+        ),
+        max_search_threads=1,
+        wal_enabled=False,
+    )
+    shard = EdgeShard.create(str(folder), config)
+    for name in _KEYWORDS:
+        index = KeywordIndexParams(is_tenant=name == "tenant")
+        shard.update(UpdateOperation.create_field_index(name, index))
+    for name in _NUMBERS:
+        shard.update(UpdateOperation.create_field_index(name, PayloadSchemaType.Integer))
+    shard.flush()
+    return shard
+
+
+def _load(folder: Path) -> EdgeShard:
+    from qdrant_edge import EdgeShard
+
+    return EdgeShard.load(str(folder))
+
+
+def _read_pointer(path: Path) -> _Pointer | None:
+    try:
+        values = orjson.loads(path.read_bytes())
+        pointer = _Pointer(**{**values, "dirty": tuple(values["dirty"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return pointer if pointer.format == FORMAT else None
+
+
+def _write_pointer(path: Path, pointer: _Pointer) -> None:
+    beside = path.with_suffix(".new")
+    with beside.open("wb") as file:
+        file.write(orjson.dumps(asdict(pointer)))
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def _lock(path: Path) -> Callable[[], None]:
+    """Without the library's write-ahead log there is no lock of its own, and a second writer loses points."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise StoreInUse(f"another process has the vector index {path.parent}: use that process") from None
+    return lambda: _unlock(descriptor)
+
+
+def _unlock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)

@@ -1,0 +1,340 @@
+"""`SqliteVectors`: the `VectorRows` of the embedded mode.
+
+A vector is kept as 16-bit floats: half the bytes, and a cosine that is off by some 1e-5.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from mnemolog.domain.scope import ScopeIds
+from mnemolog.infra.vectors.database import Database
+from mnemolog.infra.vectors.erasing import apply_erasures, chunks, is_fenced, marks
+from mnemolog.infra.vectors.numbers import (
+    find_scopes,
+    get_number,
+    make_scope,
+    next_change,
+    put_number,
+    scope_from,
+    space_of,
+)
+from mnemolog.projections.embedding import Floats, SpaceMismatch
+from mnemolog.projections.vectors import (
+    Batch,
+    Changes,
+    Dropped,
+    ErasureReader,
+    Kind,
+    Made,
+    Outcome,
+    Place,
+    Slice,
+    Source,
+    Stamp,
+    StoredVector,
+    Window,
+)
+
+_HALVES: Final = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+"""Every 16-bit float as a 32-bit one: looking up is three times as fast as converting."""
+_SCOPE_LEVELS: Final = "c.tenant, c.organization, c.user, c.project"
+
+
+class SqliteVectors:
+    """One file, shared by all projection versions. Several processes may read it; one worker at a time writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+
+    def close(self) -> None:
+        """Close every connection. Idempotent."""
+        self._database.close()
+
+    # Spaces ------------------------------------------------------------------------------------------------------
+
+    def open_space(self, space: str, dimensions: int) -> int:
+        """Make the space known; how far in the log it is embedded. Raises SpaceMismatch for other dimensions."""
+        with self._database.write() as conn:
+            query = "INSERT OR IGNORE INTO spaces (name, dimensions, position) VALUES (?, ?, 0)"
+            conn.execute(query, (space, dimensions))
+            _, stored, position = _required(conn, space)
+        if stored != dimensions:
+            raise SpaceMismatch(f"{space} ({stored} dimensions)", f"{space} ({dimensions} dimensions)")
+        return position
+
+    def spaces(self) -> dict[str, int]:
+        """Every space and how far in the log it is embedded."""
+        with self._database.read() as conn:
+            return dict(conn.execute("SELECT name, position FROM spaces ORDER BY number"))
+
+    def position(self, space: str) -> int:
+        """How far in the log the space is embedded."""
+        with self._database.read() as conn:
+            found = space_of(conn, space)
+        return found[2] if found else 0
+
+    def drop_space(self, space: str) -> int:
+        """Remove every vector of the space; how many there were."""
+        with self._database.write() as conn:
+            found = space_of(conn, space)
+            if found is None:
+                return 0
+            next_change(conn)
+            for table in ("dropped", "due"):
+                conn.execute(f"DELETE FROM {table} WHERE space = ?", (found[0],))
+            conn.execute("DELETE FROM spaces WHERE number = ?", (found[0],))
+            return conn.execute("DELETE FROM vectors WHERE space = ?", (found[0],)).rowcount
+
+    # What the worker asks ------------------------------------------------------------------------------------------
+
+    def tails(self, sessions: Collection[str], upto: int) -> Mapping[str, Sequence[Place]]:
+        """The last two turns of each session up to a position, the older first."""
+        query = (
+            "SELECT position, event_id FROM sources WHERE session = ? AND record IS NULL AND position <= ?"
+            " ORDER BY position DESC LIMIT 2"
+        )
+        with self._database.read() as conn:
+            found = {session: conn.execute(query, (session, upto)).fetchall() for session in sessions}
+        return {session: [Place(*row) for row in reversed(rows)] for session, rows in found.items()}
+
+    def due(self, space: str, upto: int, limit: int) -> Sequence[Window]:
+        """Windows that an erasure took and that are to be made anew from what is left up to a position."""
+        query = (
+            "SELECT s.position, s.event_id, s.session FROM due d JOIN sources s ON s.position = d.position"
+            " WHERE d.space = (SELECT number FROM spaces WHERE name = ?) ORDER BY d.position LIMIT ?"
+        )
+        with self._database.read() as conn:
+            return [_window(conn, upto, *row) for row in conn.execute(query, (space, limit)).fetchall()]
+
+    def count_due(self, space: str) -> int:
+        """How many windows wait to be made anew."""
+        query = "SELECT count(*) FROM due WHERE space = (SELECT number FROM spaces WHERE name = ?)"
+        with self._database.read() as conn:
+            return int(conn.execute(query, (space,)).fetchone()[0])
+
+    def commit(self, batch: Batch, erasures: ErasureReader) -> Outcome:
+        """Store a batch and its position in one transaction, in which the log's erasures are looked at first."""
+        with self._database.write() as conn:
+            number, _, position = _required(conn, batch.space)
+            if position != batch.after:
+                return Outcome(False)
+            _take_in(conn, erasures)
+            conn.execute("UPDATE spaces SET position = ? WHERE number = ?", (batch.position, number))
+            settled = [(number, position) for position in batch.settled]
+            conn.executemany("DELETE FROM due WHERE space = ? AND position = ?", settled)
+            _insert_sources(conn, batch.sources)
+            return Outcome(True, _insert_vectors(conn, number, batch.made))
+
+    def erase(self, erasures: ErasureReader) -> int:
+        """Apply what was erased since the last look; how far the log was looked at."""
+        with self._database.write() as conn:
+            return _take_in(conn, erasures)
+
+    def purge(self) -> bool:
+        """Rewrite the file so that no removed byte is left. False: a reader was in the way, so purge again later."""
+        return self._database.vacuum()
+
+    # What readers and indexes ask ------------------------------------------------------------------------------------
+
+    def change(self) -> int:
+        """The number of the last write or removal in any space."""
+        with self._database.read() as conn:
+            return get_number(conn, "change")
+
+    def slice(self, space: str, scope: ScopeIds, kind: Kind, since: Stamp) -> Slice:
+        """The rows of this scope that are new since a stamp, or all where something was removed since."""
+        with self._database.read() as conn:
+            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
+            if found is None or not scopes:
+                return _sliced([], found[1] if found else 0, Stamp(0, 0), True)
+            at = found[0], scopes[0], int(kind)
+            last = "SELECT coalesce(max(change), 0) FROM {} WHERE space = ? AND scope = ? AND kind = ?"
+            stamp = Stamp(*(conn.execute(last.format(t), at).fetchone()[0] for t in ("vectors", "dropped")))
+            whole = since.written < 0 or stamp.removed != since.removed
+            query = (
+                "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
+            )
+            rows = conn.execute(query, (*at, -1 if whole else since.written)).fetchall()
+            return _sliced(rows, found[1], stamp, whole)
+
+    def changes(self, space: str, after: int, limit: int) -> Changes:
+        """What was stored and removed behind a change number, at most `limit` stored vectors at a time."""
+        with self._database.read() as conn:
+            found = space_of(conn, space)
+            if found is None:
+                return Changes((), (), after)
+            query = (
+                f"SELECT v.change, v.kind, v.position, s.event_id, {_SCOPE_LEVELS}, s.session, s.record, s.origin,"
+                " s.occurred_us, v.vector FROM vectors v JOIN sources s ON s.position = v.position"
+                " JOIN scopes c ON c.number = v.scope WHERE v.space = ? AND v.change > ? ORDER BY v.change LIMIT ?"
+            )
+            stored = [_stored(row) for row in conn.execute(query, (found[0], after, limit))]
+            upto = stored[-1].change if len(stored) == limit else get_number(conn, "change")
+            query = (
+                f"SELECT d.change, d.kind, d.position, {_SCOPE_LEVELS} FROM dropped d"
+                " JOIN scopes c ON c.number = d.scope WHERE d.space = ? AND d.change > ? AND d.change <= ?"
+            )
+            gone = [
+                Dropped(change, Kind(kind), position, scope_from(*levels))
+                for change, kind, position, *levels in conn.execute(query, (found[0], after, upto))
+            ]
+        return Changes(gone, stored, upto)
+
+    def standing(self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]) -> set[int]:
+        """Those of the positions that have a vector of this kind in one of these scopes."""
+        standing: set[int] = set()
+        with self._database.read() as conn:
+            found, inside = space_of(conn, space), set(find_scopes(conn, scopes))
+            for some in chunks(positions) if found else ():
+                query = f"SELECT position, scope FROM vectors WHERE position IN ({marks(some)}) AND kind = ? AND space = ?"
+                rows = conn.execute(query, [*some, int(kind), found[0] if found else 0])
+                standing |= {position for position, scope in rows if scope in inside}
+        return standing
+
+    def count(self, space: str, scopes: Collection[ScopeIds], kind: Kind) -> int:
+        """How many vectors of this kind these scopes have."""
+        query = "SELECT count(*) FROM vectors WHERE space = ? AND scope = ? AND kind = ?"
+        with self._database.read() as conn:
+            found = space_of(conn, space)
+            if found is None:
+                return 0
+            numbers = find_scopes(conn, scopes)
+            return sum(conn.execute(query, (found[0], n, int(kind))).fetchone()[0] for n in numbers)
+
+    def holding(self, positions: Sequence[int]) -> int:
+        """How many rows hold something of the events at these positions, as middle or as neighbour."""
+        total = 0
+        places = (("vectors", "position"), ("vectors", "before"), ("vectors", "after"), ("sources", "position"))
+        with self._database.read() as conn:
+            for some in chunks(positions):
+                for table, column in places:
+                    query = f"SELECT count(*) FROM {table} WHERE {column} IN ({marks(some)})"
+                    total += conn.execute(query, some).fetchone()[0]
+        return total
+
+    def dump(self, space: str) -> list[tuple[object, ...]]:
+        """Every vector of the space as (position, kind, before, after, digest, bytes), ordered."""
+        query = (
+            "SELECT position, kind, before, after, digest, vector FROM vectors"
+            " WHERE space = (SELECT number FROM spaces WHERE name = ?) ORDER BY position, kind"
+        )
+        with self._database.read() as conn:
+            return [tuple(row) for row in conn.execute(query, (space,))]
+
+
+def _required(conn: sqlite3.Connection, space: str) -> tuple[int, int, int]:
+    found = space_of(conn, space)
+    if found is None:
+        raise SpaceMismatch("the stored spaces", space)
+    return found
+
+
+def _take_in(conn: sqlite3.Connection, erasures: ErasureReader) -> int:
+    before = get_number(conn, "erasures")
+    events, upto = erasures(before)
+    apply_erasures(conn, events)
+    if upto != before:
+        put_number(conn, "erasures", upto)
+    return upto
+
+
+def _insert_sources(conn: sqlite3.Connection, sources: Sequence[Source]) -> None:
+    fenced = conn.execute("SELECT 1 FROM fences LIMIT 1").fetchone() is not None
+    numbers: dict[ScopeIds, int] = {}
+    for source in sources:
+        if fenced and is_fenced(conn, _names(source)):
+            continue
+        if source.scope not in numbers:
+            numbers[source.scope] = make_scope(conn, source.scope)
+        place = source.place
+        row = (place.position, place.event_id, numbers[source.scope], source.session, source.record)
+        values = (*row, source.origin, source.occurred_us)
+        conn.execute("INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        about = [(subject, place.position) for subject in source.subjects]
+        conn.executemany("INSERT OR IGNORE INTO subjects VALUES (?, ?)", about)
+
+
+def _names(source: Source) -> list[str]:
+    session = source.session if source.record is None else None
+    names = (source.place.event_id, source.scope.user, session, *source.subjects)
+    return [name for name in names if name]
+
+
+def _insert_vectors(conn: sqlite3.Connection, space: int, made: Sequence[Made]) -> int:
+    """Store what is built from live sources only; how many vectors were refused."""
+    alive = _alive(conn, {place.position for each in made for place in each.window.members})
+    fenced = 0
+    for each in made:
+        window = each.window
+        if any(place.position not in alive for place in window.members):
+            fenced += 1
+            if window.centre.position in alive and each.kind is Kind.WINDOW:
+                conn.execute("INSERT OR IGNORE INTO due VALUES (?, ?)", (space, window.centre.position))
+            continue
+        _put(conn, space, alive[window.centre.position], each)
+    return fenced
+
+
+def _put(conn: sqlite3.Connection, space: int, scope: int, made: Made) -> None:
+    """A vector from the same texts stays; one from others takes the place of the old one."""
+    window, kind = made.window, int(made.kind)
+    at = (window.centre.position, kind, space)
+    query = "SELECT digest FROM vectors WHERE position = ? AND kind = ? AND space = ?"
+    found = conn.execute(query, at).fetchone()
+    if found is not None and found[0] == made.digest:
+        return
+    if found is not None:
+        conn.execute("DELETE FROM vectors WHERE position = ? AND kind = ? AND space = ?", at)
+    near = [place.position if place else None for place in (window.before, window.after)]
+    conn.execute(
+        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (space, scope, kind, next_change(conn), at[0], *near, made.digest, _packed(made.values)),
+    )
+
+
+def _alive(conn: sqlite3.Connection, positions: Collection[int]) -> dict[int, int]:
+    """Position → scope number of the sources that are there."""
+    query = "SELECT position, scope FROM sources WHERE position IN ({})"
+    rows = (conn.execute(query.format(marks(some)), some) for some in chunks(sorted(positions)))
+    return {position: scope for some in rows for position, scope in some}
+
+
+def _window(conn: sqlite3.Connection, upto: int, position: int, event_id: str, session: str | None) -> Window:
+    query = (
+        "SELECT position, event_id FROM sources WHERE session = ? AND record IS NULL AND position {} ?"
+        " AND position <= ? ORDER BY position {} LIMIT 1"
+    )
+    near = (query.format("<", "DESC"), query.format(">", "ASC"))
+    before, after = (conn.execute(one, (session, position, upto)).fetchone() for one in near)
+    return Window(Place(position, event_id), before and Place(*before), after and Place(*after))
+
+
+def _packed(values: Floats) -> bytes:
+    return values.astype(np.float16).tobytes()
+
+
+def _unpacked(raw: bytes) -> Floats:
+    return _HALVES[np.frombuffer(raw, dtype=np.uint16)]
+
+
+def _sliced(rows: Sequence[tuple[int, bytes]], dimensions: int, stamp: Stamp, whole: bool) -> Slice:
+    vectors = _unpacked(b"".join(raw for _, raw in rows)).reshape(len(rows), dimensions)
+    positions = np.fromiter((position for position, _ in rows), dtype=np.int64, count=len(rows))
+    return Slice(positions, vectors, stamp, whole)
+
+
+def _stored(row: tuple[Any, ...]) -> StoredVector:
+    change, kind, position, event_id, *levels, session, record, origin, occurred_us, raw = row
+    place, scope = Place(position, event_id), scope_from(*levels)
+    return StoredVector(
+        change, Kind(kind), place, scope, session, record, origin, occurred_us, _unpacked(raw)
+    )
+
+
+__all__ = ["SqliteVectors"]

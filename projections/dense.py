@@ -1,0 +1,178 @@
+"""Cosines inside a scope, by an exact scan of its vectors, which are kept in memory while they are in use.
+
+Each row is multiplied by itself, without BLAS: so the digits of a score do not depend on which rows stand around it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from threading import Lock, RLock
+from typing import Final
+
+import numpy as np
+
+from mnemolog.domain.scope import ScopeIds
+from mnemolog.projections.embedding import Floats, QueryVector
+from mnemolog.projections.vectors import Kind, Positions, Scores, Slice, Stamp, VectorIndex, VectorRows
+
+CACHE_BYTES: Final = 512 << 20
+EXACT_UP_TO: Final = 20_000
+"""Vectors in a search's scopes above which the index, where there is one, is asked."""
+
+
+
+class DenseScan:
+    """Scores one space. Any thread, and any process that can read the rows, may use it.
+
+    cache_bytes: memory for the vectors of the scopes that were asked for last.
+    """
+
+    def __init__(self, rows: VectorRows, space: str, cache_bytes: int = CACHE_BYTES) -> None:
+        self.space = space
+        self._rows, self._limit = rows, cache_bytes
+        self._held: OrderedDict[tuple[ScopeIds, Kind], _Matrix] = OrderedDict()
+        self._lock = Lock()
+
+    def scores(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Scores:
+        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch."""
+        query.require(self.space)
+        change = self._rows.change()
+        parts = [self._matrix(scope, kind).scores(query.values, change) for scope in scopes]
+        self._evict()
+        if len(parts) == 1:
+            return parts[0]
+        nothing = Scores(np.empty(0, np.int64), np.empty(0, np.float32))
+        return Scores(
+            np.concatenate([part.positions for part in parts or [nothing]]),
+            np.concatenate([part.cosines for part in parts or [nothing]]),
+        )
+
+    def search(
+        self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
+    ) -> list[tuple[int, float]]:
+        """(log position, cosine) of the k nearest, best first; of equals the newer first."""
+        return best(self.scores(query, scopes, kind), k)
+
+    def forget(self) -> None:
+        """Drop what is kept in memory, as after an erasure."""
+        with self._lock:
+            self._held.clear()
+
+    def _matrix(self, scope: ScopeIds, kind: Kind) -> _Matrix:
+        with self._lock:
+            matrix = self._held.get((scope, kind))
+            if matrix is None:
+                matrix = self._held[scope, kind] = _Matrix(self._rows, self.space, scope, kind)
+            self._held.move_to_end((scope, kind))
+            return matrix
+
+    def _evict(self) -> None:
+        with self._lock:
+            total = sum(matrix.bytes for matrix in self._held.values())
+            while total > self._limit and self._held:
+                total -= self._held.popitem(last=False)[1].bytes
+
+
+class DenseSearch:
+    """Nearest vectors: by exact scan in small scopes, by the index in large ones. Hits are checked against rows."""
+
+    def __init__(
+        self, rows: VectorRows, scan: DenseScan, index: VectorIndex | None = None, exact_up_to: int = EXACT_UP_TO
+    ) -> None:
+        self._rows, self._scan, self._index, self._exact_up_to = rows, scan, index, exact_up_to
+
+    def search(
+        self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
+    ) -> list[tuple[int, float]]:
+        """(log position, cosine) of the k nearest, best first."""
+        query.require(self._scan.space)
+        index = self._index
+        if index is None or index.space != query.space:
+            return self._scan.search(query, scopes, k, kind)
+        if self._rows.count(query.space, scopes, kind) <= self._exact_up_to:
+            return self._scan.search(query, scopes, k, kind)
+        return self._checked(query, scopes, k, kind, index.search(query, scopes, k, kind))
+
+    def _checked(
+        self,
+        query: QueryVector,
+        scopes: Collection[ScopeIds],
+        k: int,
+        kind: Kind,
+        hits: Sequence[tuple[int, float]],
+    ) -> list[tuple[int, float]]:
+        standing = self._rows.standing(query.space, scopes, kind, [position for position, _ in hits])
+        if len(standing) < len(hits):  # the index lags behind a removal: it may also lack what should follow
+            return self._scan.search(query, scopes, k, kind)
+        return list(hits)
+
+
+def best(scores: Scores, k: int) -> list[tuple[int, float]]:
+    """The k greatest, best first; of equals the newer first."""
+    positions, cosines = scores.positions, scores.cosines
+    if k < len(cosines):
+        least = np.partition(cosines, len(cosines) - k)[len(cosines) - k]
+        kept = cosines >= least
+        positions, cosines = positions[kept], cosines[kept]
+    order = np.lexsort((-positions, -cosines))[:k]
+    return list(zip(positions[order].tolist(), cosines[order].tolist(), strict=True))
+
+
+class _Matrix:
+    """The vectors of one scope and kind. New rows are added to it; a removal makes it load anew."""
+
+    def __init__(self, rows: VectorRows, space: str, scope: ScopeIds, kind: Kind) -> None:
+        self._load, self._what = rows.slice, (space, scope, kind)
+        self._lock = RLock()
+        self._change, self._stamp, self._count = -1, Stamp(), 0
+        self._positions: Positions = np.empty(0, np.int64)
+        self._vectors: Floats = np.empty((0, 0), np.float32)
+        self._places: dict[int, int] | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self._vectors.nbytes + self._positions.nbytes
+
+    def scores(self, query: Floats, change: int) -> Scores:
+        with self._lock:
+            if self._change < change:
+                self._take(self._load(*self._what, self._stamp))
+                self._change = change
+            if not self._count:
+                return Scores(np.empty(0, np.int64), np.empty(0, np.float32))
+            vectors = self._vectors[: self._count]
+            return Scores(self._positions[: self._count].copy(), np.einsum("ij,j->i", vectors, query))
+
+    def _take(self, found: Slice) -> None:
+        if found.whole:
+            self._positions, self._vectors, self._places = found.positions, found.vectors, None
+            self._count = len(found.positions)
+        elif len(found.positions):
+            self._merge(found)
+        self._stamp = found.stamp
+
+    def _merge(self, found: Slice) -> None:
+        """A window that was made anew takes the place of the old one; the rest goes to the end."""
+        places = self._places
+        if places is None:
+            places = {p: at for at, p in enumerate(self._positions[: self._count].tolist())}
+            self._places = places
+        self._reserve(self._count + len(found.positions))
+        for position, vector in zip(found.positions.tolist(), found.vectors, strict=True):
+            at = places.setdefault(position, self._count)
+            self._positions[at], self._vectors[at] = position, vector
+            self._count = max(self._count, at + 1)
+
+    def _reserve(self, size: int) -> None:
+        if size <= len(self._positions) and self._vectors.flags.writeable:
+            return
+        room = max(size, int(self._count * 1.25) + 64)
+        positions, vectors = np.empty(room, np.int64), np.empty((room, self._width), np.float32)
+        positions[: self._count] = self._positions[: self._count]
+        vectors[: self._count] = self._vectors[: self._count]
+        self._positions, self._vectors = positions, vectors
+
+    @property
+    def _width(self) -> int:
+        return int(self._vectors.shape[1])
