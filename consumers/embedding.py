@@ -171,7 +171,9 @@ class EmbeddingWorker:
             text = text_of(recorded.event)
             if text is not None:
                 plan.add(_source(recorded), text)
-        windows = {window.centre.position: window for window in self._rows.due(self._space, upto, self._batch_size)}
+        windows = {
+            window.centre.position: window for window in self._rows.due(self._space, upto, self._batch_size)
+        }
         plan.settled = list(windows)
         windows.update(self._windows(plan, after))
         self._fetch(plan, {place for window in windows.values() for place in window.members})
@@ -290,7 +292,8 @@ def _each_window(places: Sequence[Place], skip: int) -> list[Window]:
 def _readable(window: Window, texts: Mapping[int, str]) -> Window:
     """The window without neighbours that were erased a moment ago."""
     before, after = (
-        place if place is not None and place.position in texts else None for place in (window.before, window.after)
+        place if place is not None and place.position in texts else None
+        for place in (window.before, window.after)
     )
     return Window(window.centre, before, after)
 

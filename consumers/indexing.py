@@ -24,14 +24,15 @@ class IndexFiller:
     def catch_up(self) -> int:
         """Bring the index to the newest change of the rows; returns the change."""
         with self._lock:
-            if self._index.space != self._space or self._index.flushed > self._rows.change():
+            same = (self._index.space, self._index.identity) == (self._space, self._rows.identity)
+            if not same or self._index.flushed > self._rows.change():
                 return self.rebuild()
             return self._follow()
 
     def rebuild(self) -> int:
         """Fill an empty index from the rows, then switch to it; searches see the old one until then."""
         with self._lock:
-            self._index.begin(self._space, self._dimensions)
+            self._index.begin(self._space, self._dimensions, self._rows.identity)
             change = self._follow()
             self._index.activate()
             return change

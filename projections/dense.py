@@ -21,7 +21,6 @@ EXACT_UP_TO: Final = 20_000
 """Vectors in a search's scopes above which the index, where there is one, is asked."""
 
 
-
 class DenseScan:
     """Scores one space. Any thread, and any process that can read the rows, may use it.
 
@@ -78,7 +77,11 @@ class DenseSearch:
     """Nearest vectors: by exact scan in small scopes, by the index in large ones. Hits are checked against rows."""
 
     def __init__(
-        self, rows: VectorRows, scan: DenseScan, index: VectorIndex | None = None, exact_up_to: int = EXACT_UP_TO
+        self,
+        rows: VectorRows,
+        scan: DenseScan,
+        index: VectorIndex | None = None,
+        exact_up_to: int = EXACT_UP_TO,
     ) -> None:
         self._rows, self._scan, self._index, self._exact_up_to = rows, scan, index, exact_up_to
 

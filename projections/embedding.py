@@ -18,7 +18,9 @@ class SpaceMismatch(MnemologError):
     """Vectors of two embedding spaces were to be compared. Embed with the model that the store was filled with."""
 
     def __init__(self, ours: str, theirs: str) -> None:
-        super().__init__(f"vectors of {theirs} cannot be compared with those of {ours}: use one embedder for both")
+        super().__init__(
+            f"vectors of {theirs} cannot be compared with those of {ours}: use one embedder for both"
+        )
         self.ours, self.theirs = ours, theirs
 
 
@@ -65,10 +67,13 @@ def embed_query(embedder: Embedder, text: str) -> QueryVector:
 
 def unit(vectors: Floats, dimensions: int) -> Floats:
     """The rows at length 1; a row of zeros stays. Raises EmbedderFailed for another shape or what is no number."""
-    found = np.ascontiguousarray(vectors, dtype=np.float32)
+    found = np.array(vectors, dtype=np.float32)
     if found.ndim != 2 or found.shape[1] != dimensions:
-        raise EmbedderFailed(f"the embedder gave an array of shape {found.shape}, not of {dimensions} dimensions")
+        raise EmbedderFailed(
+            f"the embedder gave an array of shape {found.shape}, not of {dimensions} dimensions"
+        )
     if not np.isfinite(found).all():
         raise EmbedderFailed("the embedder gave a vector with something that is no number")
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.divide(found, lengths, out=np.zeros_like(found), where=lengths > 0)
+    found /= np.where(lengths > 0, lengths, 1)
+    return found

@@ -180,6 +180,10 @@ ErasureReader = Callable[[int], tuple[Sequence[Recorded], int]]
 class VectorRows(Protocol):
     """Where vectors are kept: one store, shared by all versions of all projections."""
 
+    @property
+    def identity(self) -> str:
+        """A random name of this store, so that an index of another one is not taken for its own."""
+
     def open_space(self, space: str, dimensions: int) -> int:
         """Make the space known; how far in the log it is embedded. Raises SpaceMismatch for other dimensions."""
 
@@ -216,7 +220,9 @@ class VectorRows(Protocol):
     def changes(self, space: str, after: int, limit: int) -> Changes:
         """What was stored and removed behind a change number, at most `limit` stored vectors at a time."""
 
-    def standing(self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]) -> set[int]:
+    def standing(
+        self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]
+    ) -> set[int]:
         """Those of the positions that have a vector of this kind in one of these scopes."""
 
     def count(self, space: str, scopes: Collection[ScopeIds], kind: Kind) -> int:
@@ -237,10 +243,14 @@ class VectorIndex(Protocol):
         """The space that it holds; None while it was never filled."""
 
     @property
+    def identity(self) -> str | None:
+        """The identity of the rows that it was filled from."""
+
+    @property
     def flushed(self) -> int:
         """The change number up to which it is on disk."""
 
-    def begin(self, space: str, dimensions: int) -> None:
+    def begin(self, space: str, dimensions: int, identity: str) -> None:
         """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""
 
     def apply(self, changes: Changes) -> None:

@@ -66,7 +66,8 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str]) -> Floats:
         """One row of length 1 per text. Raises EmbedderFailed, which shows neither text nor key."""
         parts = [
-            self._batch(list(texts[at : at + self.batch_size])) for at in range(0, len(texts), self.batch_size)
+            self._batch(list(texts[at : at + self.batch_size]))
+            for at in range(0, len(texts), self.batch_size)
         ]
         return np.concatenate(parts) if parts else np.empty((0, self.dimensions), np.float32)
 

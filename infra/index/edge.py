@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -28,26 +28,28 @@ if TYPE_CHECKING:
     from qdrant_edge import EdgeShard, Filter, Point
 
 SHARDS: Final = 8
-"""One owner's compaction rewrites an eighth of the index."""
+"""One owner's compaction rewrites about an eighth of the index. A shard is made when its first point comes."""
 FORMAT: Final = 1
 _POINTER: Final = "current.json"
 _NAMES: Final = UUID("6f1c5b0a-9b0e-5d3b-8a64-6d6e656d6f6c")
 _VECTOR: Final = "dense"
 # In kilobytes. A graph is built only far above what a scope holds; below it every search is exact.
 _INDEXING_THRESHOLD: Final = 4_000_000
-_KEYWORDS: Final = (*RECORD_LEVELS, "kind", "scope", "session")
-_NUMBERS: Final = ("at", "origin")
+_INDEXED: Final = (*RECORD_LEVELS, "kind", "scope")
+"""Keyword indexes; each costs a tenth of a second and some megabytes per shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """What is on disk. dirty: shards that hold bytes of removed vectors."""
+    """What is on disk. made: shards that have points; dirty: those that hold bytes of removed vectors."""
 
     space: str
     dimensions: int
+    identity: str
     generation: int
     flushed: int
-    shards: int = SHARDS
+    width: int = SHARDS
+    made: tuple[int, ...] = ()
     dirty: tuple[int, ...] = ()
     format: int = FORMAT
 
@@ -57,13 +59,20 @@ class _Generation:
     """One set of shards, open."""
 
     pointer: _Pointer
-    shards: Sequence[EdgeShard]
+    folder: Path
+    shards: dict[int, EdgeShard]
 
     def shard_of(self, scope: ScopeIds) -> int:
-        return int.from_bytes(blake2b(owner(scope).encode(), digest_size=4).digest(), "big") % len(self.shards)
+        digest = blake2b(owner(scope).encode(), digest_size=4).digest()
+        return int.from_bytes(digest, "big") % self.pointer.width
+
+    def shard(self, number: int) -> EdgeShard:
+        if number not in self.shards:
+            self.shards[number] = _create(self.folder / str(number), self.pointer.dimensions)
+        return self.shards[number]
 
     def close(self) -> None:
-        for shard in self.shards:
+        for shard in self.shards.values():
             shard.close()
 
 
@@ -88,20 +97,25 @@ class EdgeIndex:
         return self._live.pointer.space if self._live else None
 
     @property
+    def identity(self) -> str | None:
+        """The identity of the rows that it was filled from."""
+        return self._live.pointer.identity if self._live else None
+
+    @property
     def flushed(self) -> int:
         """The change number up to which it is on disk."""
         return self._filling().pointer.flushed if self._live or self._next else 0
 
-    def begin(self, space: str, dimensions: int) -> None:
+    def begin(self, space: str, dimensions: int, identity: str) -> None:
         """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""
         with self._lock:
             self._check_open()
             self._abandon()
             number = 1 + (self._live.pointer.generation if self._live else 0)
-            pointer = _Pointer(space, dimensions, number, 0)
+            pointer = _Pointer(space, dimensions, identity, number, 0)
             folder = self._folder / str(number)
             shutil.rmtree(folder, ignore_errors=True)
-            self._next = _Generation(pointer, [_create(folder / str(n), dimensions) for n in range(SHARDS)])
+            self._next = _Generation(pointer, folder, {})
 
     def apply(self, changes: Changes) -> None:
         """Remove and store, and flush. Repeating it changes nothing."""
@@ -109,18 +123,13 @@ class EdgeIndex:
             self._check_open()
             generation = self._filling()
             pointer = generation.pointer
-            gone: dict[int, list[str]] = {}
-            for one in changes.dropped:
-                shard = generation.shard_of(one.scope)
-                gone.setdefault(shard, []).append(point_id(pointer.space, one.kind, one.position))
-            dirty = {*pointer.dirty, *gone}
-            added: dict[int, list[Point]] = {}
-            for row in changes.stored:
-                shard = generation.shard_of(row.scope)
-                added.setdefault(shard, []).append(_point(pointer.space, row))
+            gone, added = _by_shard(generation, changes)
             for number in sorted({*gone, *added}):
-                _update(generation.shards[number], gone.get(number, []), added.get(number, []))
-            self._flushed(generation, replace(pointer, flushed=changes.change, dirty=tuple(sorted(dirty))))
+                if number in generation.shards or number in added:
+                    _update(generation.shard(number), gone.get(number, []), added.get(number, []))
+            made = tuple(sorted(generation.shards))
+            dirty = tuple(sorted({*pointer.dirty, *gone} & {*made}))
+            self._flushed(generation, replace(pointer, flushed=changes.change, made=made, dirty=dirty))
 
     def activate(self) -> None:
         """Let searches see the index that was begun, at once, and drop the one before."""
@@ -162,26 +171,18 @@ class EdgeIndex:
             found = [
                 hit
                 for number, some in by_shard.items()
+                if number in live.shards
                 for hit in _search(live.shards[number], query, some, k, kind)
             ]
         return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:k]
 
     def points(self) -> dict[tuple[int, Kind], int]:
         """(log position, kind) → change number of every point, to be compared with the rows."""
-        from qdrant_edge import ScrollRequest
-
-        found: dict[tuple[int, Kind], int] = {}
         with self._lock:
-            for shard in self._live.shards if self._live else ():
-                offset: Any = None
-                while True:
-                    records, offset = shard.scroll(ScrollRequest(offset=offset, limit=1000, with_payload=True))
-                    for record in records:
-                        values = record.payload or {}
-                        found[values["position"], Kind[values["kind"]]] = values["change"]
-                    if offset is None:
-                        break
-        return found
+            self._check_open()
+            shards = self._live.shards.values() if self._live else ()
+            payloads = [values for shard in shards for values in _payloads(shard)]
+        return {(values["position"], Kind[values["kind"]]): values["change"] for values in payloads}
 
     def close(self) -> None:
         """Let go of the folder. What was not flushed is filled in again. Idempotent."""
@@ -221,13 +222,39 @@ class EdgeIndex:
             return None
         folder = self._folder / str(pointer.generation)
         try:
-            return _Generation(pointer, [_load(folder / str(number)) for number in range(pointer.shards)])
+            return _Generation(
+                pointer, folder, {n: _load(folder / str(n)) for n in _kept(folder, pointer.made)}
+            )
         except Exception:  # the library raises whatever it met
             return None
 
     def _check_open(self) -> None:
         if self._closed or self._pid != os.getpid():
             raise StoreClosed("the vector index was closed, or this is a fork of its process: open it anew")
+
+
+def _by_shard(
+    generation: _Generation, changes: Changes
+) -> tuple[dict[int, list[str]], dict[int, list[Point]]]:
+    """Ids to remove and points to store, each by the shard of its owner."""
+    space = generation.pointer.space
+    gone: dict[int, list[str]] = {}
+    added: dict[int, list[Point]] = {}
+    for one in changes.dropped:
+        ids = gone.setdefault(generation.shard_of(one.scope), [])
+        ids.append(point_id(space, one.kind, one.position))
+    for row in changes.stored:
+        added.setdefault(generation.shard_of(row.scope), []).append(_point(space, row))
+    return gone, added
+
+
+def _kept(folder: Path, made: Sequence[int]) -> Sequence[int]:
+    """The shards that the pointer knows; one that a crash left without it is removed."""
+    names = {str(number) for number in made}
+    for path in folder.iterdir():
+        if path.name not in names:
+            shutil.rmtree(path)
+    return made
 
 
 def point_id(space: str, kind: Kind, position: int) -> str:
@@ -278,6 +305,17 @@ def _search(
     return [(int((hit.payload or {})["position"]), float(hit.score)) for hit in shard.query(request)]
 
 
+def _payloads(shard: EdgeShard) -> Iterator[dict[str, Any]]:
+    from qdrant_edge import ScrollRequest
+
+    offset: Any = None
+    while True:
+        records, offset = shard.scroll(ScrollRequest(offset=offset, limit=1000, with_payload=True))
+        yield from (record.payload or {} for record in records)
+        if offset is None:
+            return
+
+
 def _filter(scopes: Sequence[ScopeIds], kind: Kind) -> Filter:
     from qdrant_edge import FieldCondition, Filter, MatchAny
 
@@ -297,7 +335,6 @@ def _create(folder: Path, dimensions: int) -> EdgeShard:
         EdgeShard,
         EdgeVectorParams,
         KeywordIndexParams,
-        PayloadSchemaType,
         UpdateOperation,
     )
 
@@ -315,11 +352,9 @@ def _create(folder: Path, dimensions: int) -> EdgeShard:
         wal_enabled=False,
     )
     shard = EdgeShard.create(str(folder), config)
-    for name in _KEYWORDS:
+    for name in _INDEXED:
         index = KeywordIndexParams(is_tenant=name == "tenant")
         shard.update(UpdateOperation.create_field_index(name, index))
-    for name in _NUMBERS:
-        shard.update(UpdateOperation.create_field_index(name, PayloadSchemaType.Integer))
     shard.flush()
     return shard
 
@@ -333,7 +368,7 @@ def _load(folder: Path) -> EdgeShard:
 def _read_pointer(path: Path) -> _Pointer | None:
     try:
         values = orjson.loads(path.read_bytes())
-        pointer = _Pointer(**{**values, "dirty": tuple(values["dirty"])})
+        pointer = _Pointer(**{**values, **{name: tuple(values[name]) for name in ("made", "dirty")}})
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return pointer if pointer.format == FORMAT else None

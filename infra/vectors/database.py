@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,7 +119,7 @@ class Database:
         if self._writer.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
             for statement in _SCHEMA.split(";"):
                 self._writer.execute(statement)
-            values = [("format", FORMAT), ("change", 0), ("erasures", 0)]
+            values = [("format", FORMAT), ("change", 0), ("erasures", 0), ("identity", secrets.randbits(62))]
             self._writer.executemany("INSERT INTO meta VALUES (?, ?)", values)
         found = self._writer.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
         self._writer.execute("COMMIT")
@@ -127,7 +128,9 @@ class Database:
 
     def _check_open(self) -> None:
         if self._closed or os.getpid() != self._pid:
-            raise StoreClosed("the vectors were closed, or this is a fork of their process: open the memory anew")
+            raise StoreClosed(
+                "the vectors were closed, or this is a fork of their process: open the memory anew"
+            )
 
     def _take(self) -> sqlite3.Connection:
         with self._pool_lock:

@@ -51,6 +51,13 @@ class SqliteVectors:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
+        with self._database.read() as conn:
+            self._identity = f"{get_number(conn, 'identity'):x}"
+
+    @property
+    def identity(self) -> str:
+        """A random name of this file."""
+        return self._identity
 
     def close(self) -> None:
         """Close every connection. Idempotent."""
@@ -157,9 +164,7 @@ class SqliteVectors:
             last = "SELECT coalesce(max(change), 0) FROM {} WHERE space = ? AND scope = ? AND kind = ?"
             stamp = Stamp(*(conn.execute(last.format(t), at).fetchone()[0] for t in ("vectors", "dropped")))
             whole = since.written < 0 or stamp.removed != since.removed
-            query = (
-                "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
-            )
+            query = "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
             rows = conn.execute(query, (*at, -1 if whole else since.written)).fetchall()
             return _sliced(rows, found[1], stamp, whole)
 
@@ -186,14 +191,19 @@ class SqliteVectors:
             ]
         return Changes(gone, stored, upto)
 
-    def standing(self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]) -> set[int]:
+    def standing(
+        self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]
+    ) -> set[int]:
         """Those of the positions that have a vector of this kind in one of these scopes."""
         standing: set[int] = set()
         with self._database.read() as conn:
             found, inside = space_of(conn, space), set(find_scopes(conn, scopes))
-            for some in chunks(positions) if found else ():
-                query = f"SELECT position, scope FROM vectors WHERE position IN ({marks(some)}) AND kind = ? AND space = ?"
-                rows = conn.execute(query, [*some, int(kind), found[0] if found else 0])
+            if found is None:
+                return standing
+            for some in chunks(positions):
+                wanted = f"position IN ({marks(some)}) AND kind = ? AND space = ?"
+                query = f"SELECT position, scope FROM vectors WHERE {wanted}"
+                rows = conn.execute(query, [*some, int(kind), found[0]])
                 standing |= {position for position, scope in rows if scope in inside}
         return standing
 
@@ -210,7 +220,12 @@ class SqliteVectors:
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""
         total = 0
-        places = (("vectors", "position"), ("vectors", "before"), ("vectors", "after"), ("sources", "position"))
+        places = (
+            ("vectors", "position"),
+            ("vectors", "before"),
+            ("vectors", "after"),
+            ("sources", "position"),
+        )
         with self._database.read() as conn:
             for some in chunks(positions):
                 for table, column in places:
