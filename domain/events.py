@@ -225,6 +225,37 @@ class QuarantineReviewed(Event):
     reason: str | None = None
 
 
+# Derived (the envelope names the sources), and work ----------------------------------------------------------------
+
+
+@event("SummaryWritten")
+@dataclass(frozen=True, slots=True)
+class SummaryWritten(Event):
+    """A session (kind rolling) or a project (blueprint) in few words, from the raw events `first` to `last`.
+
+    landmarks: each kind, event, speaker, text; open_items: each kind, event, text; input_hash: of what was read.
+    """
+
+    text: str
+    kind: str = clear()
+    first: int = clear()
+    last: int = clear()
+    maker: str = clear()
+    maker_version: str = clear()
+    input_hash: str = clear()
+    landmarks: tuple[Json, ...] = ()
+    open_items: tuple[Json, ...] = ()
+
+
+@event("WorkingStateChanged")
+@dataclass(frozen=True, slots=True)
+class WorkingStateChanged(Event):
+    """Keys of a task's state were set, or removed where their value is None. The stream is the session's task."""
+
+    task: str
+    values: Json
+
+
 # Governance and reading: ids only, but for the sealed reasons ------------------------------------------------------
 
 
@@ -292,6 +323,24 @@ class ContextAssembled(Event):
     position: int = clear(0)
 
 
+@event("MemoryAccessed")
+@dataclass(frozen=True, slots=True)
+class MemoryAccessed(Event):
+    """Reads of one principal in one scope, several at once. Each: action, ids, position, at; query: a keyed hash."""
+
+    reads: tuple[Json, ...] = clear(())
+
+
+@event("PolicyAdopted")
+@dataclass(frozen=True, slots=True)
+class PolicyAdopted(Event):
+    """This policy decides from here on. policy, previous: hashes of the documents; document: the text as given."""
+
+    document: str
+    policy: str = clear()
+    previous: str | None = clear(None)
+
+
 @event("AccessRefused")
 @dataclass(frozen=True, slots=True)
 class AccessRefused(Event):
@@ -314,15 +363,8 @@ HAPPENED: Final = frozenset(
     {"SessionOpened", "TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned", "SessionClosed"}
 )
 MEMORY: Final = frozenset(
-    {
-        "MemoryStated",
-        "MemoryCorrected",
-        "MemoryConfirmed",
-        "MemoryDisputed",
-        "MemoryRetracted",
-        "ConflictResolved",
-        "QuarantineReviewed",
-    }
+    "MemoryStated MemoryCorrected MemoryConfirmed MemoryDisputed MemoryRetracted".split()
+    + "ConflictResolved QuarantineReviewed".split()
 )
 ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
 """Handled at once by every projection, also while their owner's events wait."""
