@@ -39,7 +39,7 @@ class MemoryScope:
         self._authors = {one.author for one in self.candidates if one.author}
         self._group()
         if vectors is not None:
-            self._dense = vectors.of([one.text[:EMBEDDED_CHARACTERS] for one in corpus.said])
+            self._dense = vectors.of([spoken(one) for one in corpus.said])
             self._window = vectors.of(windows(corpus.said))
 
     def _index(self, dated: bool) -> None:
@@ -82,8 +82,14 @@ class MemoryScope:
         return [self.ids[one.candidate.key] for one in self.ranked(prepared, weights, k)]
 
 
-def windows(said: Sequence[Said], limit: int = EMBEDDED_CHARACTERS) -> list[str]:
-    """Each turn with its two neighbours of the same session, as one text to embed."""
+def spoken(one: Said) -> str:
+    """What is embedded of one turn: a name says who "I" is; a role says nothing."""
+    text = one.text if one.author in ROLES else f"{one.author}: {one.text}"
+    return text[:EMBEDDED_CHARACTERS]
+
+
+def windows(said: Sequence[Said], limit: int = EMBEDDED_CHARACTERS // 2) -> list[str]:
+    """Each turn with its two neighbours of the same session, as one text to embed; without names."""
     joined = []
     for at, one in enumerate(said):
         around = [said[i] for i in (at - 1, at, at + 1) if 0 <= i < len(said)]

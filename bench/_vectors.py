@@ -24,12 +24,13 @@ class Vectors:
         path = Path(tempfile.gettempdir()) / "mnemolog-bench-vectors.db"
         self._conn = sqlite3.connect(path, isolation_level=None)
         self._conn.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
-        self._threads, self._model = threads, None
+        self._threads = threads
+        self._model: Any = None
 
     def of(self, texts: Sequence[str]) -> Array:
         """One row of float32 for each text."""
         keys = [sha256(f"{self.space}\0{text}".encode()).digest() for text in texts]
-        found = {key: self._cached(key) for key in dict.fromkeys(keys)}
+        found: dict[bytes, Any] = {key: self._cached(key) for key in dict.fromkeys(keys)}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if found[key] is None}
         # Texts of like length share a batch: less padding.
         todo = sorted(missing.items(), key=lambda item: len(item[1]))

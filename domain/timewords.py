@@ -40,13 +40,15 @@ _LONGEST_QUESTION: Final = 1_000
 class TimeWords:
     """What a question says about time. since is included, until is not, None is open; both in UTC.
 
-    query: the question without those words; words: as they stood in it.
+    query: the question without those words; words: as they stood in it; relative: they count from now ("last
+    week"), and so speak of when it was said; a date ("in March") may as well be what was spoken about.
     """
 
     since: datetime | None
     until: datetime | None
     query: str
     words: str
+    relative: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class _Found:
     start: int
     end: int
     span: Span
+    relative: bool
 
 
 def time_words(query: str, now: datetime, zone: tzinfo) -> TimeWords | None:
@@ -74,7 +77,7 @@ def time_words(query: str, now: datetime, zone: tzinfo) -> TimeWords | None:
         return None
     rest = f"{query[: found.start]} {query[found.end :]}"
     rest = re.sub(r"\s+([?!.,])", r"\1", " ".join(rest.split()))
-    return TimeWords(since, until, rest, query[found.start : found.end].strip())
+    return TimeWords(since, until, rest, query[found.start : found.end].strip(), found.relative)
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
@@ -99,7 +102,7 @@ def _matches(pattern: re.Pattern[str], rule: _Rule, query: str, today: date) -> 
         except (ValueError, OverflowError):  # the 31st of June
             span = None
         if span is not None:
-            yield _Found(match.start(), match.end(), span)
+            yield _Found(match.start(), match.end(), span, rule not in _DATES)
 
 
 _BEFORE: Final = re.compile(
@@ -121,7 +124,7 @@ def _bent(query: str, found: _Found) -> _Found:
     if "가" <= query[end - 1] <= "힣" and (after := _AFTER.match(query, end)) is not None:
         end = after.end()
         since, until = _bend(_KOREAN_BENDS.get((after[1] or "")[:2], ""), since, until)
-    return _Found(start, end, (since, until))
+    return _Found(start, end, (since, until), found.relative)
 
 
 _ENGLISH_BENDS: Final = {
@@ -160,7 +163,8 @@ def _joined(query: str, found: Sequence[_Found]) -> _Found | None:
         between = query[whole.end : one.start]
         if not _LINK.match(between) and (between.strip() or whole.span[1] is not None):
             return None
-        whole = _Found(whole.start, one.end, _hull(whole.span, one.span))
+        relative = whole.relative and one.relative
+        whole = _Found(whole.start, one.end, _hull(whole.span, one.span), relative)
     return whole
 
 
@@ -340,6 +344,7 @@ def _last_few(match: re.Match[str], today: date) -> Span | None:
     return _rolling(_UNITS.get(unit, unit), _number(match["n"] or "1"), today)
 
 
+_DATES: Final = frozenset({_dated, _named_month, _bare_year, _iso, _korean_date})
 _KOREAN_YEARS: Final = {"올해": 0, "금년": 0, "작년": 1, "지난해": 1, "재작년": 2}
 _BARE: Final = re.compile(r"\s+[a-z]")
 _PAST: Final = re.compile(r"\b(?:did|was|were|had|said|told|went|happened|\w{3,}ed)\b", re.IGNORECASE)

@@ -99,8 +99,8 @@ LOOK_ALIKES = [
     "in 2022 lines", "in 1024 bytes", "in 2030?", "version 2023.1", "build 2023-05-03-rc1", "5/3", "31 June",
     "February 30", "3 days", "some days ago", "9999 years ago", "3 to 5 May", "the song 'Yesterday'", "daily",
     "this second", "a year ago today", "yesterday I met Ann, not last week", "what is a week", "a decade ago",
-    "그제야 알았다", "오늘의집", "3개월", "3월드", "13월", "3일", "며칠 전", "엊그제", "내일", "다음 주", "요즘", "이제",
-    "월요일에 뭐 하지", "『어제』", "2030년", "작년산 와인", "전주", "주말농장", "5월 32일", "",
+    "그제야 알았다", "오늘의집", "3개월", "3월드", "13월", "3일", "며칠 전", "엊그제", "내일", "다음 주", "요즘",
+    "이제", "월요일에 뭐 하지", "『어제』", "2030년", "작년산 와인", "전주", "주말농장", "5월 32일", "",
 ]  # fmt: skip
 
 
@@ -147,6 +147,17 @@ def test_a_day_is_as_long_as_its_zone_makes_it(zone: str, now: datetime, hours: 
     assert found is not None
     assert found.since is not None and found.until is not None
     assert found.until - found.since == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("query", "relative"),
+    [("지난주 회의", True), ("2 days ago", True), ("in March", False), ("5월 3일", False)],
+)
+def test_words_that_count_from_now_are_told_from_dates(query: str, relative: bool) -> None:
+    """Last week speaks of when something was said, a date perhaps of what was spoken about."""
+    found = time_words(query, NOW, SEOUL)
+    assert found is not None
+    assert found.relative is relative
 
 
 def test_a_pasted_text_is_no_question() -> None:
