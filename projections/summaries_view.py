@@ -132,11 +132,13 @@ def may_be_due(conn: Connection, session: str, rule: WindowRule) -> bool:
     """Whether it is worth to look at the whole session: `domain.summaries.leaving` then decides."""
     current = _newest(conn, _rolling(session))
     covered_to = 0 if current is None else current.last
-    fresh = select(MEMBERS.c.position).where(_turns(session), MEMBERS.c.position > covered_to)
-    counted = conn.execute(select(func.count()).select_from(fresh.limit(rule.step).subquery())).scalar_one()
-    if counted == 0:
+    fresh = _count(conn, _turns(session) & (MEMBERS.c.position > covered_to))
+    if not fresh:
         return False
-    return counted >= rule.step or _is_closed(conn, session) or _lost(conn, session, current) > 0
+    covered = _count(conn, _turns(session) & (MEMBERS.c.position <= covered_to))
+    if fresh >= rule.keep + max(rule.step, covered // rule.growth):
+        return True
+    return _is_closed(conn, session) or _lost(conn, session, current) > 0
 
 
 def state(conn: Connection, session: str) -> SessionState | None:
@@ -182,6 +184,10 @@ def _rolling(session: str) -> ColumnElement[bool]:
 
 def _turns(session: str) -> ColumnElement[bool]:
     return (MEMBERS.c.session == session) & MEMBERS.c.speaker.not_in(_FRAME)
+
+
+def _count(conn: Connection, condition: ColumnElement[bool]) -> int:
+    return conn.execute(select(func.count()).select_from(MEMBERS).where(condition)).scalar_one()
 
 
 def _members(conn: Connection, condition: ColumnElement[bool]) -> list[Member]:

@@ -55,7 +55,7 @@ class Desk:
     def state(self, scope: Scope, task: str, at_least: int | None = None) -> TaskState:
         """The task's values and version, and who changed each key; empty at version 0 where there is nothing."""
         _in_session(scope)
-        task, ids = ingress.short(task, "task"), self._store.vault.resolve(scope, create=False)
+        task, ids = ingress.short(task, "task"), self._ids(scope)
         if ids is None:
             return TaskState(task)
         with self._store.runner.read("working", at_least) as conn:
@@ -64,11 +64,15 @@ class Desk:
     def states(self, scope: Scope, at_least: int | None = None) -> list[TaskState]:
         """The states of all tasks of the scope's session, the one that changed last at the end."""
         _in_session(scope)
-        ids = self._store.vault.resolve(scope, create=False)
+        ids = self._ids(scope)
         if ids is None or ids.session is None:
             return []
         with self._store.runner.read("working", at_least) as conn:
             return working.states(conn, self._visible(conn, ids), ids.session)
+
+    def _ids(self, scope: Scope) -> ScopeIds | None:
+        """Without the agent: all agents of a session work on the same state."""
+        return self._store.vault.resolve(scope.at(SESSION_LEVELS), create=False)
 
     def _visible(self, conn: Connection, ids: ScopeIds) -> list[int]:
         return list(self._scopes.visible(conn, ids))

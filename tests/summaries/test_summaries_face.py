@@ -8,6 +8,7 @@ import pytest
 
 from face_world import files_with
 from mnemolog import Memory, Scope
+from mnemolog.domain.context import estimate_tokens
 from mnemolog.domain.events import FORGOTTEN, Draft, Receipt
 from mnemolog.domain.landmarks import RawTurn
 from mnemolog.domain.principal import Tier
@@ -46,6 +47,32 @@ class DyingLog:
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
         self._log.append(drafts)  # type: ignore[attr-defined]
         raise RuntimeError("killed")
+
+
+def test_what_was_said_first_is_kept_through_a_session_of_200_turns(memory: Memory) -> None:
+    """Facts, decisions, prohibitions of turns 1 to 5, and what is open, at turn 60 and 200, in 2,000 tokens."""
+    opening = [
+        ("user", "We build the Heron export. The budget is 48M won and it starts in May."),
+        ("assistant", "Understood."),
+        ("user", "Never push to main without a review. 데이터베이스는 PostgreSQL로 결정했습니다."),
+        ("assistant", "I will keep to that."),
+        ("user", "My contact is Dana Oh. Could you find out who owns the zebra wharf?"),
+        ("user", "Let us go on with the first module."),
+    ]
+    kept = ["48M won", "May", "Never push to main", "PostgreSQL로 결정", "Dana Oh", "zebra wharf"]
+    writer, wrote = worker(memory), 0
+    for at in range(1, 201):
+        busy = f"Step {at} of the {CHAT[at % 8].split()[-1]} module took {at * 7} seconds; I must retry it."
+        role, text = opening[at - 1] if at <= 6 else (("assistant", "user")[at % 2], busy)
+        memory.record_turn(S1, role=role, content=text)
+        wrote += writer.run_once()
+        if at in (60, 200):
+            found = current(memory, S1)
+            assert found is not None and [fact for fact in kept if fact not in found.rendered] == []
+            assert [item.kind for item in found.open_items if "zebra" in item.text] == ["request"]
+            assert estimate_tokens(found.rendered) <= 2_000
+    assert 5 <= wrote <= 10
+    assert 12 <= len(window(memory, S1, keep=12)) <= 45
 
 
 def test_an_erased_fact_leaves_the_summary(memory: Memory) -> None:
