@@ -168,16 +168,16 @@ class EmbeddingWorker:
     def _plan(self, after: int, events: Sequence[Recorded], upto: int) -> _Plan:
         plan = _Plan()
         for recorded in events:
-            text = text_of(recorded.event)
-            if text is not None:
-                plan.add(_source(recorded), text)
+            said = said_of(recorded.event)
+            if said is not None:
+                plan.add(_source(recorded), said)
         windows = {
             window.centre.position: window for window in self._rows.due(self._space, upto, self._batch_size)
         }
         plan.settled = list(windows)
         windows.update(self._windows(plan, after))
         self._fetch(plan, {place for window in windows.values() for place in window.members})
-        plan.windows = [_readable(window, plan.texts) for window in windows.values()]
+        plan.windows = [_readable(window, plan.said) for window in windows.values()]
         return plan
 
     def _windows(self, plan: _Plan, after: int) -> dict[int, Window]:
@@ -198,22 +198,21 @@ class EmbeddingWorker:
 
     def _fetch(self, plan: _Plan, places: set[Place]) -> None:
         """Read the texts of neighbours that are not in the batch. An erased one has none."""
-        missing = sorted(place.position for place in places if place.position not in plan.texts)
+        missing = sorted(place.position for place in places if place.position not in plan.said)
         for recorded in self._log.read_at(missing) if missing else ():
-            text = text_of(recorded.event)
-            if text is not None:
-                plan.texts[recorded.position] = text
+            said = said_of(recorded.event)
+            if said is not None:
+                plan.said[recorded.position] = said
 
     def _made(self, plan: _Plan) -> list[Made]:
         wanted: list[tuple[Kind, Window, str]] = []
         for source in plan.sources:
             kind = Kind.TURN if source.record is None else Kind.RECORD
-            text = plan.texts[source.place.position][:EMBEDDED_CHARACTERS]
-            wanted.append((kind, Window(source.place), text))
+            wanted.append((kind, Window(source.place), plan.said[source.place.position].alone()))
         wanted += [
-            (Kind.WINDOW, window, _together(window, plan.texts))
+            (Kind.WINDOW, window, _together(window, plan.said))
             for window in plan.windows
-            if window.centre.position in plan.texts
+            if window.centre.position in plan.said
         ]
         vectors = self._embed([text for _, _, text in wanted])
         return [Made(kind, window, vectors[text]) for kind, window, text in wanted]
@@ -227,16 +226,16 @@ class EmbeddingWorker:
 
 @dataclass(slots=True)
 class _Plan:
-    """One batch before it is embedded. texts: position → text, of the sources and of their neighbours."""
+    """One batch before it is embedded. said: by position, of the sources and of their neighbours."""
 
     sources: list[Source] = field(default_factory=list)
-    texts: dict[int, str] = field(default_factory=dict)
+    said: dict[int, Said] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
 
-    def add(self, source: Source, text: str) -> None:
+    def add(self, source: Source, said: Said) -> None:
         self.sources.append(source)
-        self.texts[source.place.position] = text
+        self.said[source.place.position] = said
 
 
 def erasures_of(log: EventLog) -> ErasureReader:
@@ -254,20 +253,44 @@ def erasures_of(log: EventLog) -> ErasureReader:
     return read
 
 
-def text_of(event: object) -> str | None:
-    """What of an event is embedded; None where there is nothing, or nothing any more."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What of an event is embedded. speaker: its author or tool, where there is one."""
+
+    text: str
+    speaker: str | None = None
+
+    def alone(self) -> str:
+        return self._led(self.text[:EMBEDDED_CHARACTERS])
+
+    def among(self, others: Sequence[Said]) -> str:
+        """With what was said around it. Only the middle is named: names of all would drown what they say."""
+        return self._led("\n".join(each.text[:NEIGHBOUR_CHARACTERS] for each in others))
+
+    def _led(self, text: str) -> str:
+        return f"{self.speaker}: {text}" if self.speaker else text
+
+
+def said_of(event: object) -> Said | None:
+    """None where there is nothing to embed, or nothing any more."""
     if not isinstance(event, Event):
         return None
-    text: object = None
+    text, speaker = _content(event)
+    if not isinstance(text, str) or not text.strip():
+        return None
+    return Said(text, speaker if isinstance(speaker, str) else None)
+
+
+def _content(event: Event) -> tuple[object, object]:
     if isinstance(event, TurnRecorded | UtteranceChunkRecorded):
-        text = None if event.role == "system" else event.content
-    elif isinstance(event, ToolCalled):
-        text = event.arguments
-    elif isinstance(event, ToolReturned):
-        text = event.output
-    elif isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
-        text = event.content
-    return text if isinstance(text, str) and text.strip() else None
+        return (None if event.role == "system" else event.content), event.author
+    if isinstance(event, ToolCalled):
+        return event.arguments, event.name
+    if isinstance(event, ToolReturned):
+        return event.output, event.name
+    if isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
+        return event.content, None
+    return None, None
 
 
 def _source(recorded: Recorded) -> Source:
@@ -289,19 +312,20 @@ def _each_window(places: Sequence[Place], skip: int) -> list[Window]:
     return [Window(place, around[at], around[at + 2]) for at, place in enumerate(places) if at >= skip]
 
 
-def _readable(window: Window, texts: Mapping[int, str]) -> Window:
+def _readable(window: Window, said: Mapping[int, Said]) -> Window:
     """The window without neighbours that were erased a moment ago."""
     before, after = (
-        place if place is not None and place.position in texts else None
+        place if place is not None and place.position in said else None
         for place in (window.before, window.after)
     )
     return Window(window.centre, before, after)
 
 
-def _together(window: Window, texts: Mapping[int, str]) -> str:
+def _together(window: Window, said: Mapping[int, Said]) -> str:
+    middle = said[window.centre.position]
     if len(window.members) == 1:
-        return texts[window.centre.position][:EMBEDDED_CHARACTERS]
-    return "\n".join(texts[place.position][:NEIGHBOUR_CHARACTERS] for place in window.members)
+        return middle.alone()
+    return middle.among([said[place.position] for place in window.members])
 
 
-__all__ = ["BATCH", "EmbeddingLag", "EmbeddingWorker", "erasures_of", "text_of"]
+__all__ = ["BATCH", "EmbeddingLag", "EmbeddingWorker", "erasures_of", "Said", "said_of"]

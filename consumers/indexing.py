@@ -7,7 +7,7 @@ from typing import Final
 
 from mnemolog.projections.vectors import VectorIndex, VectorRows
 
-BATCH: Final = 2_000
+BATCH: Final = 10_000
 """Vectors between two flushes, which are slow."""
 
 

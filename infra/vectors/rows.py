@@ -41,8 +41,6 @@ from mnemolog.projections.vectors import (
     Window,
 )
 
-_HALVES: Final = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-"""Every 16-bit float as a 32-bit one: looking up is three times as fast as converting."""
 _SCOPE_LEVELS: Final = "c.tenant, c.organization, c.user, c.project"
 
 
@@ -335,7 +333,7 @@ def _packed(values: Floats) -> bytes:
 
 
 def _unpacked(raw: bytes) -> Floats:
-    return _HALVES[np.frombuffer(raw, dtype=np.uint16)]
+    return np.frombuffer(raw, dtype=np.float16).astype(np.float32)
 
 
 def _sliced(rows: Sequence[tuple[int, bytes]], dimensions: int, stamp: Stamp, whole: bool) -> Slice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ class Endpoint:
                 if 300 <= status < 400:
                     self.send_header("Location", "/elsewhere")
                 self.end_headers()
-                self.wfile.write(raw)
+                with suppress(BrokenPipeError):  # the client had no more patience
+                    self.wfile.write(raw)
 
             def log_message(self, *args: object) -> None:
                 pass

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from projection_fakes import Notes, runner_over
 from vector_fakes import FakeLog, WordHashes, World, bytes_of, of_user
 
+from mnemolog.consumers.embedding import NEIGHBOUR_CHARACTERS
 from mnemolog.domain.events import MemoryCorrected, MemoryStated, TurnRecorded
 from mnemolog.projections.embedding import SpaceMismatch
 from mnemolog.projections.vectors import Kind
@@ -50,6 +51,26 @@ def test_batches_change_nothing(
     assert [row[:5] for row in live.dump()] == [row[:5] for row in at_once.dump()]
     for world in worlds:
         world.close()
+
+
+def test_the_speaker_is_named_once(world: World) -> None:
+    """A turn is embedded with its author; its window too, with the texts of the neighbours and without their names."""
+    world.log.turn("shall we go to Busan?", author="Kim")
+    world.log.turn("yes, in May", author="Lee")
+    world.worker.catch_up()
+    assert set(world.embedder.texts) == {
+        "Kim: shall we go to Busan?",
+        "Lee: yes, in May",
+        "Kim: shall we go to Busan?\nyes, in May",
+        "Lee: shall we go to Busan?\nyes, in May",
+    }
+
+
+def test_long_texts_are_cut(world: World) -> None:
+    """A huge output costs no more than its first characters."""
+    world.talk("x" * 100_000, "y " * 100_000)
+    world.worker.catch_up()
+    assert max(map(len, world.embedder.texts)) <= 2 * NEIGHBOUR_CHARACTERS + 1
 
 
 def test_statements_are_embedded_by_their_events(world: World) -> None:
@@ -121,7 +142,7 @@ def test_the_index_is_rebuilt_without_the_embedder(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["event", "subject"])
-def test_an_embedding_that_an_erasure_overtook_is_not_stored(world: World, how: str) -> None:
+def test_a09_an_embedding_that_an_erasure_overtook_is_not_stored(world: World, how: str) -> None:
     """A batch that was being embedded when its text was erased commits without it, and without its windows."""
     world.talk("keep this", "the secret is 7741", "keep that")
     world.log.turn("about somebody else", "u2", session="s2")
