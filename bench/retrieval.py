@@ -109,9 +109,8 @@ def budgets(what: Study) -> None:
             row.append(f"{100 * mean(shares):.1f}")
         reached = 100 * mean(share_by_session(scope, one, ids, budget) for scope, one, ids in ranked)
         rows.append([*row, f"{reached:.1f}", verdict(reached, target)])
-    table(
-        "LoCoMo: share of the evidence in a context", ["tokens", "today's label", "", "lean label", ""], rows
-    )
+    head = ["tokens", "full label", "lean label", "by session", "target"]
+    table("LoCoMo: share of the evidence in a context of turns, rendering included", head, rows)
     whole = [
         sum(estimate_tokens(render(entry(said, full_label))) for said in s.corpus.said)
         for s, _ in what.scopes
