@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Final
+
+MOST_INSERTED: Final = 8
+"""How many messages put in front of a kept piece are recognised when the history comes again."""
 
 
 def new_messages(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
@@ -15,11 +20,42 @@ def new_messages(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
         return list(range(len(incoming)))
     if _is_snapshot(stored, incoming):
         return []
-    start, length = _tail_block(stored, incoming)
-    head = incoming[:start] if length else incoming
-    known = _known_before(stored[: len(stored) - length], head)
-    new_head = [index for index in range(len(head)) if index not in known]
-    return new_head + list(range(start + length, len(incoming))) if length else new_head
+    start, length, late = _block(stored, incoming)
+    if length:
+        end = len(stored) - late
+        others = Counter([*stored[: end - length], *stored[end:]])
+        return _unknown(others, incoming[:start]) + list(range(start + length, len(incoming)))
+    if stored[0] == incoming[0] and not Counter(incoming) - Counter(stored):
+        return []  # a history whose middle was replaced, sent again: what replaced it stands behind the rest
+    known = _known_before(stored, incoming)
+    return [index for index in range(len(incoming)) if index not in known]
+
+
+def _unknown(stored: Counter[str], head: Sequence[str]) -> list[int]:
+    """What stands before a piece that is known and is not in the store: new messages come behind it, not here."""
+    unknown = []
+    for index, digest in enumerate(head):
+        if stored[digest]:
+            stored[digest] -= 1
+        else:
+            unknown.append(index)
+    return unknown
+
+
+def _block(stored: Sequence[str], incoming: Sequence[str]) -> tuple[int, int, int]:
+    """The longest piece of `incoming` that ends where `stored` ends, but for late comers: (start, length, late).
+
+    late: how many of the last of `stored` stand before the piece in `incoming`: a summary that a runtime put in
+    front is stored behind what was there before it.
+    """
+    best = (*_tail_block(stored, incoming), 0)
+    for late in range(1, min(MOST_INSERTED, len(stored) - 1, len(incoming) - 1) + 1):
+        if best[0] == 0 and best[1] > 1:
+            break
+        start, length = _tail_block(stored[:-late], incoming)
+        if length > best[1] and not Counter(stored[-late:]) - Counter(incoming[:start]):
+            best = (start, length, late)
+    return best
 
 
 def _is_snapshot(stored: Sequence[str], incoming: Sequence[str]) -> bool:
