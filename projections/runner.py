@@ -26,6 +26,9 @@ Progress = Callable[[int, int], None]
 
 BATCH: Final = 1000
 
+_GATHERING: Final = 0.02
+"""Seconds that the background thread lets events gather once it is at the head: readers do not wait for it."""
+
 
 class ViewCondition(StrEnum):
     """What a view is doing, for people."""
@@ -258,6 +261,8 @@ class Runner:
             behind = [] if self._paused.is_set() else [n for n in self._shared if self._is_behind(n, seen)]
             moved = [self._push(name) for name in behind]
         if any(moved):
+            if not any(self._is_behind(name, seen) for name in behind):
+                self._stopping.wait(_GATHERING)
             return
         if behind or self._paused.is_set():
             self._stopping.wait(self._poll)

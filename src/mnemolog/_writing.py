@@ -270,17 +270,21 @@ class Writer:
             return error
 
     def messages(self, scope: Scope, given: Iterable[Mapping[str, Any]], about: About) -> list[Receipt]:
-        """Append what a history says that the session does not hold yet, in order."""
+        """Append what a history says that the session does not hold yet, in order.
+
+        Raises VersionConflict when other writers of the session were quicker every time.
+        """
         events = [event_of(item) for item in messages.expand(given)]
-        for _ in range(_ALIGNMENT_TRIES):
+        for left in reversed(range(_ALIGNMENT_TRIES)):
             drafts = self._new_drafts(scope, events, about)
             if not drafts:
                 return []
             try:
                 return self.append(drafts)
             except VersionConflict:
-                continue  # another writer was quicker: align with what it wrote
-        return self.append([replace(draft, expected_version=None) for draft in drafts])
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _new_drafts(self, scope: Scope, events: list[Event], about: About) -> list[Draft]:
         about = replace(about, began_at=self._store.position)
