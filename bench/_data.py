@@ -1,7 +1,7 @@
 """The made-up data of the benchmarks: the same for the same numbers, English and Korean, words as frequent as in life.
 
-Every second person speaks Korean; tools answer in English. A word's frequency falls with its rank (Zipf, with Mandelbrot's offset); every
-third English word is a function word, and every second Korean word carries a particle.
+Every second person speaks Korean; tools answer in English. Function words are a third of all words, as the first
+ranks are in Zipf's law; the frequency of the others falls with their rank behind them. Korean nouns carry particles.
 """
 
 from __future__ import annotations
@@ -20,19 +20,27 @@ OUTPUT_CHARACTERS: Final = 640
 TURNS_A_SESSION: Final = 50
 
 _WORDS: Final = 20_000
-_OFFSET: Final = 2.7
+_OFFSET: Final = 30
+"""The ranks that function words take."""
 _SEOUL: Final = timezone(timedelta(hours=9))
 _START: Final = datetime(2026, 1, 5, 9, 0, tzinfo=_SEOUL)
 _ONSETS: Final = "b c d f g h j k l m n p r s t v w st tr pl gr ch sh".split()
 _VOWELS: Final = "a e i o u ai ea oo".split()
 _CODAS: Final = ["", "", "n", "r", "s", "t", "l", "ck", "nd"]
+_KOREAN_FUNCTION: Final = (
+    "있는 있다 그리고 그런데 하지만 그래서 그럼 이런 그런 그 저 더 또 좀 것 및 등 수".split()
+)
 _FUNCTION: Final = (
     "the of and to in is that it was for on with as at by this not are but from or have".split()
 )
-_SYLLABLES: Final = (
-    "가구기나단달도동리마무문미배보부비사산상서석선설성수시신안어영용우운원유이인일"
-    "자장전정제조주중지진차청초출치통편포표품하학한합해행현호화환회획계고공과관교국금"
-)
+_SYLLABLES: Final = [
+    chr(0xAC00 + (onset * 21 + vowel) * 28 + coda)
+    for coda in (0, 4, 21, 8, 16, 1)
+    for vowel in (0, 4, 8, 13, 20, 18, 1, 5)
+    for onset in (11, 0, 12, 9, 7, 3, 6, 5, 18, 14)
+]
+"""By how common they are, about: 가, 지, 이, 사 first, closed ones last."""
+_SYLLABLE_WEIGHTS: Final = [1 / (rank + 40) for rank in range(len(_SYLLABLES))]
 _PARTICLES: Final = "은 는 이 가 을 를 에 에서 으로 도".split()
 
 
@@ -54,7 +62,7 @@ class Language:
         """Running words: some of them function words, some with a particle."""
         words = rng.choices(self.words, cum_weights=self.weights, k=count)
         for at in range(count):
-            if self.function and rng.random() < 1 / 3:
+            if rng.random() < 1 / 3:
                 words[at] = rng.choice(self.function)
             elif self.particles and rng.random() < 1 / 2:
                 words[at] += rng.choice(self.particles)
@@ -76,11 +84,11 @@ def _english_word(rng: random.Random) -> str:
 
 
 def _korean_word(rng: random.Random) -> str:
-    return "".join(rng.choices(_SYLLABLES, k=rng.choices((2, 3, 4), (6, 3, 1))[0]))
+    return "".join(rng.choices(_SYLLABLES, _SYLLABLE_WEIGHTS, k=rng.choices((2, 3, 4), (6, 3, 1))[0]))
 
 
 ENGLISH: Final = _language(_english_word, _FUNCTION, ())
-KOREAN: Final = _language(_korean_word, (), _PARTICLES)
+KOREAN: Final = _language(_korean_word, _KOREAN_FUNCTION, _PARTICLES)
 LANGUAGES: Final = {"English": ENGLISH, "Korean": KOREAN}
 
 

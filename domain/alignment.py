@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+MOST_REPEATS: Final = 8
+"""How many places of one stored text are considered, the last ones."""
 
 
 def new_messages(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
@@ -16,10 +24,15 @@ def new_messages(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
     if _is_snapshot(stored, incoming):
         return []
     start, length = _tail_block(stored, incoming)
-    head = incoming[:start] if length else incoming
-    known = _known_before(stored[: len(stored) - length], head)
-    new_head = [index for index in range(len(head)) if index not in known]
-    return new_head + list(range(start + length, len(incoming))) if length else new_head
+    block = {start + step: len(stored) - length + step for step in range(length)}
+    if length == len(stored) and start == 0:
+        return list(range(length, len(incoming)))
+    common = _common(stored, incoming)
+    if length > 1 and (len(common) <= length or common[max(common)] != len(stored) - 1):
+        return _unknown(stored, incoming, block)
+    if _is_history(stored, incoming, common):
+        return _unknown(stored, incoming, common)
+    return list(range(len(incoming)))
 
 
 def _is_snapshot(stored: Sequence[str], incoming: Sequence[str]) -> bool:
@@ -36,38 +49,94 @@ def _is_snapshot(stored: Sequence[str], incoming: Sequence[str]) -> bool:
 
 
 def _tail_block(stored: Sequence[str], incoming: Sequence[str]) -> tuple[int, int]:
-    """The longest piece of `incoming` that ends where `stored` ends: (start, length), (0, 0) when there is none.
+    """The longest piece of `incoming` that ends where `stored` ends: (start, length), the first of equals."""
+    reach = _reach([*reversed(stored), None, *reversed(incoming)])[len(stored) + 1 :]
+    length = max(reach)
+    end = len(incoming) - (len(reach) - 1 - reach[::-1].index(length))
+    return end - length, length
 
-    Of equally long ones the earliest. A single message counts only where `incoming` begins, else a chance
-    repetition would swallow a new one.
+
+def _reach(items: Sequence[str | None]) -> list[int]:
+    """For each place, how many items from there on equal those from the beginning on (the Z function)."""
+    reach, left, right = [0] * len(items), 0, 0
+    for at in range(1, len(items)):
+        if at < right:
+            reach[at] = min(right - at, reach[at - left])
+        while at + reach[at] < len(items) and items[reach[at]] == items[at + reach[at]]:
+            reach[at] += 1
+        if at + reach[at] > right:
+            left, right = at, at + reach[at]
+    return reach
+
+
+def _is_history(stored: Sequence[str], incoming: Sequence[str], known: Mapping[int, int]) -> bool:
+    """Whether what is common shows that `incoming` is the history of `stored`, and not a chance repetition."""
+    if not known:
+        return False
+    if incoming[0] in (stored[0], stored[-1]):
+        return True
+    neighbours = set(pairwise(stored))
+    in_one_piece = any(
+        index - 1 in known and (incoming[index - 1], incoming[index]) in neighbours for index in known
+    )
+    return in_one_piece and stored[-1] in incoming
+
+
+def _unknown(stored: Sequence[str], incoming: Sequence[str], known: Mapping[int, int]) -> list[int]:
+    """What is not common. Before the last common message only what is nowhere in `stored`: a summary that was put
+    in front, or an edited message, is stored behind what was there before it.
     """
-    best = (0, 0)
-    for end in range(len(incoming), 0, -1):
-        length = _common_end(stored, incoming, end)
-        start = end - length
-        if length >= best[1] and (length > 1 or start == 0):
-            best = (start, length)
-    return best
+    last = max(known)
+    elsewhere = Counter(stored)
+    elsewhere.subtract(incoming[index] for index in known)
+    unknown = []
+    for index in (index for index in range(len(incoming)) if index not in known):
+        if index < last and elsewhere[incoming[index]] > 0:
+            elsewhere[incoming[index]] -= 1
+        else:
+            unknown.append(index)
+    return unknown
 
 
-def _common_end(stored: Sequence[str], incoming: Sequence[str], end: int) -> int:
-    """How many messages before `end` equal the last ones of `stored`."""
-    length = 0
-    while length < min(len(stored), end) and incoming[end - 1 - length] == stored[-1 - length]:
-        length += 1
-    return length
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A message of both, and the longest common sequence before it."""
+
+    index: int
+    at: int
+    before: _Match | None
 
 
-def _known_before(stored: Sequence[str], head: Sequence[str]) -> set[int]:
-    """Messages of `head` that stand in `stored` in the same order, beginning with the same first message."""
-    known: set[int] = set()
-    if not stored or not head or stored[0] != head[0]:
-        return known
-    at = 0
-    for index, digest in enumerate(head):
-        try:
-            at = list(stored).index(digest, at) + 1
-        except ValueError:
-            continue
-        known.add(index)
-    return known
+def _common(stored: Sequence[str], incoming: Sequence[str]) -> dict[int, int]:
+    """A longest common subsequence: index in `incoming` → place in `stored` (Hunt and Szymanski's algorithm).
+
+    Of equally long ones, the one that reaches furthest in `incoming`; for a history whose start was cut off, one
+    that ends where `stored` ends.
+    """
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, digest in enumerate(stored):
+        places[digest].append(at)
+    ends: list[int] = []
+    best: list[_Match] = []
+    last: list[_Match] = []
+    for index, digest in enumerate(incoming):
+        for at in reversed(places.get(digest, ())[-MOST_REPEATS:]):
+            length = bisect_left(ends, at)
+            match = _Match(index, at, best[length - 1] if length else None)
+            if length == len(ends):
+                ends.append(at)
+                best.append(match)
+                last = [match]
+            else:
+                ends[length], best[length] = at, match
+                if length == len(ends) - 1:
+                    last.append(match)
+    if stored[0] != incoming[0]:
+        last = [match for match in last if match.at == len(stored) - 1][:1] or last[:1]
+    return {match.index: match.at for match in _chain(last[-1] if last else None)}
+
+
+def _chain(match: _Match | None) -> Iterator[_Match]:
+    while match is not None:
+        yield match
+        match = match.before

@@ -22,6 +22,7 @@ MAX_STATEMENT_CHARS: Final = 32 * 1024
 MAX_KEY_LENGTH: Final = 512
 MAX_NAME_LENGTH: Final = 512
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LONE_OR_ESCAPE: Final = re.compile(f"[\ud800-\udfff{ESCAPE}]")
 _ESCAPED: Final = re.compile(f"{ESCAPE}(?:([0-9a-f]{{4}})|{ESCAPE})")
@@ -123,7 +124,7 @@ def moment(
 
 def microseconds(value: datetime) -> int:
     """Microseconds since 1970 in UTC, exact; the order and range key of times."""
-    delta = value - datetime(1970, 1, 1, tzinfo=UTC)
+    delta = value - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 

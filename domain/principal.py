@@ -70,6 +70,9 @@ STATED_BY: Final[dict[Role, Tier]] = {
     Role.SERVICE: Tier.SYSTEM_OF_RECORD,
 }
 
+SAID_BY: Final = {"user": Tier.USER_STATED, "assistant": Tier.AGENT, "system": Tier.OPERATOR}
+"""What a turn can claim by who spoke."""
+
 HUMAN: Final = frozenset({Role.USER, Role.OPERATOR})
 """Roles whose explicit corrections outrank machines."""
 
@@ -148,8 +151,7 @@ def may_see(principal: Principal, record_scope: Scope) -> bool:
 
 def turn_tier(principal: Principal, role: str) -> Tier:
     """Origin of a turn: the lower of the principal's ceiling and what the turn's role can claim."""
-    claimed = {"user": Tier.USER_STATED, "assistant": Tier.AGENT, "system": Tier.OPERATOR}
-    return min(principal.ceiling, claimed.get(role, Tier.UNTRUSTED_TOOL))
+    return min(principal.ceiling, SAID_BY.get(role, Tier.UNTRUSTED_TOOL))
 
 
 def tool_tier(principal: Principal, tool: str | None) -> Tier:

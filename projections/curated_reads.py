@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, select
 
 from mnemolog.domain.lexical import ranked
 from mnemolog.domain.records import (
@@ -35,6 +35,11 @@ class CuratedView:
 
     def __init__(self, curated: Curated) -> None:
         self._curated, self._tables = curated, curated.tables
+        # Built once: composing a statement costs more than running it.
+        records = select(curated.tables.records)
+        c = curated.tables.records.c
+        self._numbers = records.where(_among(c.number, "numbers"), _among(c.scope, "scopes"))
+        self._peers = records.where(c.scope == bindparam("scope"), _among(c.group, "groups"))
 
     def get(
         self,
@@ -139,25 +144,24 @@ class CuratedView:
     def _numbered(
         self, conn: Connection, numbers: Sequence[int], scopes: Collection[int]
     ) -> dict[int, Record]:
-        table = self._tables.records
         rows: Iterable[Row[Any]] = (
             row
             for chunk in chunks(numbers)
-            for row in conn.execute(select(table).where(table.c.number.in_(chunk), table.c.scope.in_(scopes)))
+            for row in conn.execute(self._numbers, {"numbers": chunk, "scopes": list(scopes)})
         )
         return {row.number: record_from(row) for row in rows}
 
     def _judged(self, conn: Connection, records: Sequence[Record], now_us: int) -> list[Record]:
         """These records and all their peers, judged."""
-        table = self._tables.records
-        groups = sorted({(r.scope, r.group) for r in records if r.group is not None})
+        groups: dict[int, set[str]] = {}
+        for record in records:
+            if record.group is not None:
+                groups.setdefault(record.scope, set()).add(record.group)
         peers = [record for record in records if record.group is None]
-        for chunk in chunks(groups):
-            by_scope: dict[int, list[str]] = {}
-            for scope, group in chunk:
-                by_scope.setdefault(scope, []).append(group)
-            where = or_(*(and_(table.c.scope == s, table.c.group.in_(g)) for s, g in by_scope.items()))
-            peers += self._read(conn, select(table).where(where))
+        for scope, named in groups.items():
+            for chunk in chunks(sorted(named)):
+                rows = conn.execute(self._peers, {"scope": scope, "groups": chunk})
+                peers += map(record_from, rows)
         return _judge(peers, now_us)
 
     def _believed(
@@ -179,6 +183,10 @@ class CuratedView:
         r, a = self._tables.records.c, self._tables.assertions
         visible = select(r.id).where(r.id.in_(records), r.scope.in_(scopes))
         return [assertion_from(row) for row in conn.execute(select(a).where(a.c.record.in_(visible)))]
+
+
+def _among(column: Column[Any], name: str) -> ColumnElement[bool]:
+    return column.in_(bindparam(name, expanding=True))
 
 
 def _judge(records: Sequence[Record], now_us: int) -> list[Record]:

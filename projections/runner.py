@@ -26,6 +26,9 @@ Progress = Callable[[int, int], None]
 
 BATCH: Final = 1000
 
+_GATHERING: Final = 0.02
+"""Seconds that the background thread lets events gather once it is at the head: readers do not wait for it."""
+
 
 class ViewCondition(StrEnum):
     """What a view is doing, for people."""
@@ -134,20 +137,28 @@ class Runner:
         """Fold the whole log into a new file beside the live one, then switch all readers to it at once."""
         shared = self._projection(name)
         with self._rebuilds[name]:
-            head = self._log.head()
-            file = self._views.create_shadow(name, shared.projection.version)
-            size = batch_size or self._batch_size
-            lane = Lane(self._log, self._views, shared, file, self._clock, size, built_from=head)
-            try:
-                lane.prepare()
-                while lane.position < head and lane.advance():
-                    if progress is not None:
-                        progress(min(lane.position, head), head)
-                self._switch(name, lane)
-            except BaseException:
-                self._views.drop(file)
-                raise
-            lane.batch_size = self._batch_size
+            self._build(name, shared, batch_size or self._batch_size, progress)
+
+    def _renew(self, name: str) -> None:
+        """Rebuild a stale view, once, however many threads find it stale."""
+        with self._rebuilds[name]:
+            if self._lane(name).stale:
+                self._build(name, self._projection(name), self._batch_size, None)
+
+    def _build(self, name: str, shared: SharedProjection, batch_size: int, progress: Progress | None) -> None:
+        head = self._log.head()
+        file = self._views.create_shadow(name, shared.projection.version)
+        lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, built_from=head)
+        try:
+            lane.prepare()
+            while lane.position < head and lane.advance():
+                if progress is not None:
+                    progress(min(lane.position, head), head)
+            self._switch(name, lane)
+        except BaseException:
+            self._views.drop(file)
+            raise
+        lane.batch_size = self._batch_size
 
     def _switch(self, name: str, new: Lane) -> None:
         """Nobody sees a position go backwards: the new view first reaches what the old one showed."""
@@ -177,25 +188,22 @@ class Runner:
         deadline = time.monotonic() + timeout
         while True:
             lane = self._lane(name)
-            if lane.stale:
-                self.rebuild(name)
-            elif lane.position >= target:
+            if lane.position >= target and not lane.stale:
                 return lane.position
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise ProjectionStalled(_stalled(lane, target))
+            if lane.stale:
+                self._renew(name)
             else:
-                self._step(lane, target, deadline)
+                self._step(lane, target, left)
 
     def catch_up_all(self, to: int | None = None, timeout: float = 30.0) -> int:
         """Advance every view; the lowest position of all."""
         target = self._log.head() if to is None else to
         return min((self.catch_up(name, target, timeout) for name in self._shared), default=target)
 
-    def _step(self, lane: Lane, target: int, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise ProjectionStalled(
-                f"view {lane.file.name!r} is at position {lane.position}, not {target}: see"
-                " `mnemolog projections lag`, then retry"
-            )
+    def _step(self, lane: Lane, target: int, left: float) -> None:
         try:
             moved = lane.advance(left)
         except Exception as error:
@@ -253,6 +261,8 @@ class Runner:
             behind = [] if self._paused.is_set() else [n for n in self._shared if self._is_behind(n, seen)]
             moved = [self._push(name) for name in behind]
         if any(moved):
+            if not any(self._is_behind(name, seen) for name in behind):
+                self._stopping.wait(_GATHERING)
             return
         if behind or self._paused.is_set():
             self._stopping.wait(self._poll)
@@ -270,7 +280,7 @@ class Runner:
         try:
             lane = self._lane(name)
             if lane.stale:
-                self.rebuild(name)
+                self._renew(name)
             moved = lane.advance(0)
         except StoreClosed:
             return False
@@ -356,6 +366,11 @@ class Runner:
         if name not in self._lanes:
             raise NotFound(f"view {name!r} is not open: call open() first")
         return self._lanes[name]
+
+
+def _stalled(lane: Lane, target: int) -> str:
+    where = f"view {lane.file.name!r} is at position {lane.position}, not {target}"
+    return f"{where}: see `mnemolog projections lag`, then retry"
 
 
 __all__ = [

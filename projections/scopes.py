@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, UniqueConstraint, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Select,
+    String,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.sqlite import insert
 
 from mnemolog.domain.scope import ANY, LEVELS, RECORD_LEVELS, Scope, ScopeIds
@@ -28,6 +40,7 @@ class ScopeTable:
             UniqueConstraint(*_STORED),
         )
         self._numbers: dict[ScopeIds, int] = {}
+        self._statements: dict[tuple[frozenset[str], frozenset[str]], Select[Any]] = {}
 
     def forget_cache(self) -> None:
         """After a rolled back transaction: numbers handed out inside it may not exist."""
@@ -62,22 +75,29 @@ class ScopeTable:
 
         allowed: a further condition, for callers that ask for `ANY`.
         """
-        query = select(self.table)
-        for level in _STORED:
-            column, value = self.table.c[level], getattr(caller, level)
-            if value == ANY:
-                continue
-            query = (
-                query.where(column == (value or ""))
-                if level == "tenant" or level in exact
-                else query.where(column.in_(("", value)) if value else column == "")
-            )
+        asked = {level: getattr(caller, level) or "" for level in _STORED}
+        anything = frozenset(level for level, value in asked.items() if value == ANY)
+        query = self._visible(anything, frozenset(exact) | {"tenant"})
         found = {}
-        for row in conn.execute(query).mappings():
-            scope = ScopeIds(Scope.of({level: row[level] for level in _STORED}))
+        for number, *levels in conn.execute(query, asked):
+            scope = ScopeIds(Scope.of(dict(zip(_STORED, levels, strict=True))))
             if allowed is None or allowed(scope):
-                found[row["number"]] = scope
+                found[number] = scope
         return found
+
+    def _visible(self, anything: frozenset[str], exact: frozenset[str]) -> Select[Any]:
+        """The statement of a shape of question; its parameters are the levels."""
+        query = self._statements.get((anything, exact))
+        if query is None:
+            query = select(self.table)
+            for level in _STORED:
+                column, value = self.table.c[level], bindparam(level, type_=String)
+                if level not in anything:
+                    query = query.where(
+                        column == value if level in exact else or_(column == "", column == value)
+                    )
+            self._statements[anything, exact] = query
+        return query
 
 
 def record_scope(scope: ScopeIds) -> ScopeIds:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
@@ -38,6 +37,7 @@ INDEXED_CHARACTERS: Final = 65_536
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CHUNK: Final = 500
+_REMEMBERED: Final = 4096
 _SPOKEN: Final = (TurnRecorded, UtteranceChunkRecorded, ToolCalled, ToolReturned)
 _UNINDEXED_ROLES: Final = frozenset({"system"})
 
@@ -111,6 +111,7 @@ class Turns:
         self.version = version_of("1", f"a{ANALYZER_VERSION}")
         self.index, self.analyzer = index, analyzer
         self._scopes = ScopeNumbers(record_scope)
+        self._known: dict[tuple[str, str], list[str]] = {}
 
     def forget_cache(self) -> None:
         """Scope numbers belong to one file."""
@@ -167,8 +168,19 @@ class Turns:
         if row["role"] in _UNINDEXED_ROLES:
             return None
         speaker = row["author"] or row["role"] or row["tool"] or ""
-        text = f"{speaker} {_date(row['occurred_at'][:10])} {row['text'][:INDEXED_CHARACTERS]}"
-        return LexicalDocument(row["position"], row["scope"], self.analyzer.document(text))
+        known = self._known_words(speaker, row["occurred_at"][:10])
+        words = self.analyzer.document(row["text"][:INDEXED_CHARACTERS])
+        return LexicalDocument(row["position"], row["scope"], [*known, *words])
+
+    def _known_words(self, speaker: str, day: str) -> list[str]:
+        """Speaker and date, analysed apart: they recur, and their letters would slow the text's analysis down."""
+        known = self._known.get((speaker, day))
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            date = date_tokens(datetime.fromisoformat(day))
+            known = self._known[speaker, day] = self.analyzer.document(f"{speaker} {date}")
+        return known
 
     def _erase(self, conn: Connection, recorded: Recorded) -> None:
         clear = recorded.envelope.clear
@@ -207,6 +219,7 @@ class Turns:
     def purge(self, conn: Connection) -> None:
         self.index.optimize(conn)
         self.analyzer.forget()
+        self._known.clear()
 
 
 def _told(recorded: Recorded) -> Values:
@@ -290,11 +303,6 @@ def _of_subject(conn: Connection, subject: str) -> list[int]:
     parts = [select(table.c.position).where(table.c.scope.in_(own)) for table in _ROW_TABLES]
     named = select(SUBJECTS.c.position).where(SUBJECTS.c.subject == subject)
     return sorted(conn.execute(union(*parts, named)).scalars())
-
-
-@lru_cache(maxsize=4096)
-def _date(day: str) -> str:
-    return date_tokens(datetime.fromisoformat(day))
 
 
 def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:

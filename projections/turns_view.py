@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Connection, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, select
 
 from mnemolog.domain.events import Json
 from mnemolog.domain.lexical import Analyzer
@@ -15,6 +15,11 @@ from mnemolog.projections.lexical import LexicalIndex
 from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
 
 _PER_STATEMENT: Final = 500
+_AT: Final = select(TURNS).where(
+    TURNS.c.position.in_(bindparam("positions", expanding=True)),
+    TURNS.c.scope.in_(bindparam("scopes", expanding=True)),
+)
+_ERROR, _BLOB = (list(TURNS.c.keys()).index(name) for name in ("error", "blob"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,8 @@ class TurnsView:
         terms = self._analyzer.query(query)
         hits = self._index.search(conn, sorted(scopes), terms) if terms and scopes else []
         found: list[tuple[TurnRow, float]] = []
-        for some in _chunks(hits):
+        size = limit if since_us is None and until_us is None else _PER_STATEMENT
+        for some in _chunks(hits, min(size, _PER_STATEMENT)):
             rows = at(conn, [position for position, _ in some], scopes)
             found += [
                 (rows[p], score) for p, score in some if p in rows and _within(rows[p], since_us, until_us)
@@ -102,8 +108,11 @@ class TurnsView:
 
 def at(conn: Connection, positions: Sequence[int], scopes: Collection[int]) -> dict[int, TurnRow]:
     """The turns at these positions that belong to these scopes."""
-    rows = (_turns(conn, scopes, TURNS.c.position.in_(some)) for some in _chunks(positions))
-    return {row.position: row for some in rows for row in some}
+    found = {}
+    for some in _chunks(positions):
+        for row in conn.execute(_AT, {"positions": some, "scopes": list(scopes)}):
+            found[row[0]] = _turn(row)
+    return found
 
 
 def get(conn: Connection, event_id: str, scopes: Collection[int]) -> TurnRow | None:
@@ -159,14 +168,17 @@ def _turns(
 ) -> list[TurnRow]:
     inside = select(TURNS).where(condition, TURNS.c.scope.in_(scopes))
     if newest is None:
-        return [_turn(row) for row in conn.execute(inside.order_by(TURNS.c.position)).mappings()]
+        return [_turn(row) for row in conn.execute(inside.order_by(TURNS.c.position))]
     query = inside.order_by(TURNS.c.position.desc()).limit(newest)
-    return [_turn(row) for row in conn.execute(query).mappings()][::-1]
+    return [_turn(row) for row in conn.execute(query)][::-1]
 
 
-def _turn(row: Mapping[Any, Any]) -> TurnRow:
-    blob = row["blob"]
-    return TurnRow(**{**row, "error": bool(row["error"]), "blob": None if blob is None else json.loads(blob)})
+def _turn(row: Row[Any]) -> TurnRow:
+    """The columns are the fields, in their order."""
+    values = list(row)
+    values[_ERROR] = bool(values[_ERROR])
+    values[_BLOB] = None if values[_BLOB] is None else json.loads(values[_BLOB])
+    return TurnRow(*values)
 
 
 def _within(row: TurnRow, since_us: int | None, until_us: int | None) -> bool:
@@ -201,6 +213,6 @@ def _last(rows: Sequence[Any], column: Column[Any]) -> str | None:
     return next((value for row in reversed(rows) if (value := getattr(row, column.name)) is not None), None)
 
 
-def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), _PER_STATEMENT):
-        yield values[start : start + _PER_STATEMENT]
+def _chunks(values: Sequence[Any], size: int = _PER_STATEMENT) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

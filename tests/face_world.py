@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from mnemolog.infra.clock import SeededClock, SeededIds
 from mnemolog.infra.settings import Settings
 
 VIEWS = ("catalog", "turns", "curated")
+_OPENED = count()
+"""A directory that is opened again gets other ids than before."""
 U1 = Scope("acme", user="u-1", project="billing", session="s-1")
 U2 = Scope("acme", user="u-2", project="billing", session="s-1")
 ACME = Scope("acme")
@@ -26,7 +29,7 @@ def open_memory(path: Path, **options: Any) -> Memory:
     defaults: dict[str, Any] = {
         "background": False,
         "clock": SeededClock(),
-        "ids": SeededIds(),
+        "ids": SeededIds(next(_OPENED)),
         "settings": Settings.load(durability="os"),
     }
     return Memory.open(path, **(defaults | options))

@@ -31,7 +31,9 @@ def test_python_examples_run_in_order(page: Path, tmp_path: Path) -> None:
     """All Python blocks of a page are one program."""
     program = tmp_path / "example.py"
     program.write_text("\n".join(blocks(page, "python")))
-    done = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
 
 

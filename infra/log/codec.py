@@ -109,7 +109,8 @@ class Codec:
             # These two are also columns, which fail in other ways.
             draft.stream.encode()
             (draft.key or "").encode()
-            return Prepared(draft, _static(draft), _bodies(draft))
+            layout = _layout(draft.event)
+            return Prepared(draft, _static(draft, layout), _bodies(draft, layout))
         except (TypeError, UnicodeEncodeError) as error:
             raise InvalidInput(
                 f"{draft.event.topic} cannot be stored as UTF-8 JSON ({type(error).__name__})"
@@ -118,16 +119,16 @@ class Codec:
     def seal(self, prepared: Prepared, version: int, recorded_at: str) -> bytes:
         """The state to store. Raises InvalidInput, or what the sealer raises (ErasedScope)."""
         sealer, bodies = self._sealer, prepared.bodies
-        leaves = [sealer.next_leaf(subjects[0]) for subjects, _ in bodies]
-        parts = [(leaf, subjects) for leaf, (subjects, _) in zip(leaves, bodies, strict=True)]
+        parts = [(sealer.next_leaf(subjects[0]), subjects) for subjects, _ in bodies]
         try:
             envelope = orjson.dumps({**prepared.envelope, "v": version, "r": recorded_at, "p": parts})
         except TypeError as error:
             raise InvalidInput(f"an envelope field cannot be stored as UTF-8 JSON: {error}") from None
-        chunks = [envelope]
-        for leaf, (subjects, plaintext) in zip(leaves, bodies, strict=True):
-            chunks.append(sealer.seal(subjects, leaf, plaintext, envelope))
-        return b"".join([piece for chunk in chunks for piece in (len(chunk).to_bytes(4, "big"), chunk)])
+        chunks = [len(envelope).to_bytes(4, "big"), envelope]
+        for (leaf, subjects), (_, plaintext) in zip(parts, bodies, strict=True):
+            sealed = sealer.seal(subjects, leaf, plaintext, envelope)
+            chunks += (len(sealed).to_bytes(4, "big"), sealed)
+        return b"".join(chunks)
 
     def decode(self, position: int, state: bytes, *, bodies: bool = True) -> Recorded:
         """The event of a stored state. Never raises for what is stored: `Undecodable` names the error class."""
@@ -205,9 +206,9 @@ def _chunk(state: bytes, offset: int) -> bytes:
     return state[start:end]
 
 
-def _static(draft: Draft) -> Json:
+def _static(draft: Draft, layout: _Layout) -> Json:
     """The envelope without what only the commit knows: version, time, leaf numbers."""
-    event, layout = draft.event, _layout(draft.event)
+    event = draft.event
     raw: Json = {
         "i": draft.id,
         "t": event.topic,
@@ -233,10 +234,10 @@ def _static(draft: Draft) -> Json:
     return raw
 
 
-def _bodies(draft: Draft) -> list[tuple[tuple[str, ...], bytes]]:
+def _bodies(draft: Draft, layout: _Layout) -> list[tuple[tuple[str, ...], bytes]]:
     """Subjects and plaintext of each part; empty when there is nothing to seal."""
-    event, layout = draft.event, _layout(draft.event)
-    if not layout.sealed or layout.is_empty(event):
+    event = draft.event
+    if not layout.required and layout.is_empty(event):
         return []
     values = layout.values(event)
     if not draft.parts:

@@ -47,7 +47,9 @@ class Fences:
             return
         if draft.scope.session in self._closed:
             raise LateWork("this session was erased: it takes no more events")
-        if began_at is not None and any(erased.get(target, 0) > began_at for target in _depends_on(draft)):
+        if began_at is None or began_at >= self.position:
+            return
+        if any(erased.get(target, 0) > began_at for target in _depends_on(draft)):
             raise LateWork("this work began before something it rests on was erased: drop it")
 
 

@@ -116,7 +116,8 @@ class GroupCommit:
         finally:
             self._release()
             for request in requests:
-                request.ring()
+                if request is not own:
+                    request.ring()
             self._wake_next()
 
     def _release(self) -> None:
@@ -148,8 +149,8 @@ class GroupCommit:
 
     def _gather(self, own: Request, group: Group, requests: list[Request]) -> None:
         """Everything that waits. A request that an interrupted leader dropped is picked up by its own thread."""
-        with suppress(IndexError):
-            while True:
+        with suppress(IndexError):  # an interrupted appender may take its own away meanwhile
+            while self._waiting:
                 requests.append(self._waiting.popleft())
         if own not in requests:
             requests.append(own)
@@ -159,5 +160,6 @@ class GroupCommit:
 
     def _wake_next(self) -> None:
         # Who came while the lock was held is seen here; who comes later finds the lock free.
-        with suppress(IndexError):
-            self._waiting[0].ring()
+        if self._waiting:
+            with suppress(IndexError):
+                self._waiting[0].ring()

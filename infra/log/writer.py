@@ -6,12 +6,9 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC
 from typing import Final
-
-from eventsourcing.persistence import StoredEvent
-from eventsourcing.sqlite import SQLiteCursor
 
 from mnemolog.domain.errors import (
     CorruptStore,
@@ -25,7 +22,7 @@ from mnemolog.domain.events import ERASURE, Draft, Receipt
 from mnemolog.infra.log.codec import Codec, Prepared, leaf_hash
 from mnemolog.infra.log.fences import Fences, LateWork
 from mnemolog.infra.log.group import Request
-from mnemolog.infra.log.recorder import LogRecorder
+from mnemolog.infra.log.recorder import LogRecorder, StoredRow
 from mnemolog.projections.ports import Clock
 
 STREAM_CACHE: Final = 65_536
@@ -54,8 +51,8 @@ class Counters:
         return asdict(self)
 
 
-_PlannedRow = tuple[StoredEvent, str | None, bytes]
-"""The event, its idempotency key, its leaf hash."""
+_Keys = dict[str, tuple[str, Receipt]]
+"""Idempotency key -> digest of the body, and the first receipt."""
 
 
 class _Plan:
@@ -63,10 +60,10 @@ class _Plan:
 
     __slots__ = ("heads", "keys", "rows")
 
-    def __init__(self, keys: dict[str, tuple[str, Receipt]]) -> None:
+    def __init__(self, keys: _Keys) -> None:
         self.heads: dict[str, int] = {}
         self.keys = keys
-        self.rows: list[_PlannedRow] = []
+        self.rows: list[StoredRow] = []
 
     def take(self, other: _Plan) -> None:
         self.heads.update(other.heads)
@@ -80,33 +77,45 @@ class Writer:
     def __init__(self, recorder: LogRecorder, codec: Codec, clock: Clock) -> None:
         self._recorder, self._codec, self._clock = recorder, codec, clock
         self._connection = recorder.datastore.pool.get_connection(is_writer=True)
-        self._cursor: SQLiteCursor = self._connection.cursor()
-        self._sql: sqlite3.Cursor = self._cursor.sqlite_cursor
+        self._sql: sqlite3.Cursor = self._connection.cursor().sqlite_cursor
         self._sql.row_factory = None
         self.counters = Counters()
         self._data_version = -1
+        self._careful = False
+        """Whether keys are looked up beforehand. Most are new, and the unique index finds those that are not."""
         self._forget()
 
     def commit(self, requests: Sequence[Request]) -> int:
         """Settle all requests in one transaction; the last position. Raises StoreUnavailable when all failed."""
         try:
-            self._sql.execute("BEGIN IMMEDIATE")
-            self._look_around()
-            self._tick()
-            plan = self._plan(requests)
-            self._insert(plan.rows)
-            # Until the outcome is remembered, an interrupt must make the next group look around anew.
-            seen, self._data_version = self._data_version, -1
-            self._sql.execute("COMMIT")
+            try:
+                plan, seen = self._write(requests)
+            except sqlite3.IntegrityError:
+                # A key that is known, in a group that was not looked up: nothing is stored, so begin again.
+                self._undo()
+                self._careful = True
+                plan, seen = self._write(requests)
         except sqlite3.Error as error:
-            self._undo()
+            self._fail()
             raise _typed(error) from error
         except BaseException:
-            self._undo()
+            self._fail()
             raise
-        self._remember(plan)
+        self._remember(plan, requests)
         self._data_version = seen
         return self._position
+
+    def _write(self, requests: Sequence[Request]) -> tuple[_Plan, int]:
+        """What was committed, and the data version to remember once it is known that it was."""
+        self._sql.execute("BEGIN IMMEDIATE")
+        self._look_around()
+        self._tick()
+        plan = self._plan(requests)
+        self._insert(plan.rows)
+        # Until the outcome is remembered, an interrupt must make the next group look around anew.
+        seen, self._data_version = self._data_version, -1
+        self._sql.execute("COMMIT")
+        return plan, seen
 
     def checkpoint(self) -> bool:
         """Move all of the WAL into the file and truncate it; whether no reader was in the way."""
@@ -124,6 +133,9 @@ class Writer:
         with suppress(sqlite3.Error):
             self._sql.connection.rollback()
         self._forget()
+
+    def _fail(self) -> None:
+        self._undo()
         self.counters.failed_groups += 1
 
     def _forget(self) -> None:
@@ -152,7 +164,7 @@ class Writer:
         if now > self._now:
             self._now = now
 
-    def _known_keys(self, requests: Sequence[Request]) -> dict[str, tuple[str, Receipt]]:
+    def _known_keys(self, requests: Sequence[Request]) -> _Keys:
         keys = {p.draft.key for request in requests for p in request.drafts if p.draft.key is not None}
         if not keys:
             return {}
@@ -161,21 +173,30 @@ class Writer:
             found = self._codec.decode(position, state, bodies=False).envelope
             if found.key is None:
                 raise CorruptStore(f"the event at position {position} cannot be read: run a verification")
-            known[found.key] = (found.digest, Receipt(found.id, position, found.stream, found.version, True))
+            known[found.key] = (found.digest, Receipt(found.id, position, found.stream, found.version))
         return known
 
     def _plan(self, requests: Sequence[Request]) -> _Plan:
+        careful = self._careful
+        known = self._known_keys(requests) if careful else {}
+        self._careful = bool(known)
+        plan = self._place_all(requests, known)
+        if not careful and any(request.error is not None for request in requests):
+            # A known draft gets its first receipt, whatever else is wrong with it now.
+            plan = self._place_all(requests, self._known_keys(requests))
+        return plan
+
+    def _place_all(self, requests: Sequence[Request], known: _Keys) -> _Plan:
         """What all requests together write. The failure of one is noted in it and leaves the others alone."""
-        plan = _Plan(self._known_keys(requests))
+        plan = _Plan(known)
         for request in requests:
-            own = _Plan({})
+            own, request.error = _Plan({}), None
             try:
                 request.receipts = [self._place(prepared, own, plan) for prepared in request.drafts]
             except sqlite3.Error:
                 raise
             except Exception as error:
-                self._count(error)
-                request.error = error
+                request.error, request.receipts = error, []
             else:
                 self._note_erasures(own, self._position + len(plan.rows) + 1)
                 plan.take(own)
@@ -183,16 +204,16 @@ class Writer:
 
     def _note_erasures(self, own: _Plan, first: int) -> None:
         """What is erased in this group is closed to the requests behind it."""
-        for position, (stored, _, _) in enumerate(own.rows, first):
-            if stored.topic in ERASURE:
-                self._fences.load([self._codec.decode(position, stored.state, bodies=False)])
+        for position, (_, _, topic, _, _, state) in enumerate(own.rows, first):
+            if topic in ERASURE:
+                self._fences.load([self._codec.decode(position, state, bodies=False)])
 
     def _place(self, prepared: Prepared, own: _Plan, plan: _Plan) -> Receipt:
         draft = prepared.draft
         if draft.key is not None:
             known = own.keys.get(draft.key) or plan.keys.get(draft.key)
             if known is not None:
-                return self._again(draft, known)
+                return _again(draft, known)
         self._fences.check(draft)
         actual = self._head(draft.stream, own, plan)
         if draft.expected_version is not None and draft.expected_version != actual:
@@ -200,18 +221,11 @@ class Writer:
         version, topic = actual + 1, draft.event.topic
         state = self._codec.seal(prepared, version, self._now)
         own.heads[draft.stream] = version
-        own.rows.append((StoredEvent(draft.stream, version, topic, state), draft.key, leaf_hash(state)))
+        own.rows.append((draft.stream, version, topic, draft.key, leaf_hash(state), state))
         position = self._position + len(plan.rows) + len(own.rows)
         receipt = Receipt(draft.id, position, draft.stream, version)
         if draft.key is not None:
-            own.keys[draft.key] = (draft.digest, Receipt(draft.id, position, draft.stream, version, True))
-        return receipt
-
-    def _again(self, draft: Draft, known: tuple[str, Receipt]) -> Receipt:
-        digest, receipt = known
-        if digest != draft.digest:
-            raise IdempotencyConflict(receipt.event_id)
-        self.counters.duplicates += 1
+            own.keys[draft.key] = (draft.digest, receipt)
         return receipt
 
     def _head(self, stream: str, own: _Plan, plan: _Plan) -> int:
@@ -221,15 +235,11 @@ class Writer:
                 return version
         return self._recorder.version(self._sql, stream)
 
-    def _insert(self, rows: list[_PlannedRow]) -> None:
-        if not rows:
-            return
-        stored, keys, leaves = zip(*rows, strict=True)
-        positions = self._recorder._insert_events(self._cursor, stored, keys=keys, leaves=leaves)
-        if not positions or positions[0] != self._position + 1:
+    def _insert(self, rows: list[StoredRow]) -> None:
+        if rows and self._recorder.insert_rows(self._sql, rows) != self._position + len(rows):
             raise CorruptStore("positions were given out behind the log's back: verify the store")
 
-    def _remember(self, plan: _Plan) -> None:
+    def _remember(self, plan: _Plan, requests: Sequence[Request]) -> None:
         """After the commit."""
         heads, counters = self._heads, self.counters
         self._position += len(plan.rows)
@@ -240,6 +250,10 @@ class Writer:
             heads.popitem(last=False)
         counters.events += len(plan.rows)
         counters.groups += 1
+        counters.duplicates += sum([len(request.receipts) for request in requests]) - len(plan.rows)
+        for request in requests:
+            if request.error is not None:
+                self._count(request.error)
         if len(plan.rows) > counters.largest_group:
             counters.largest_group = len(plan.rows)
 
@@ -253,6 +267,13 @@ class Writer:
             counters.refused_late += 1
         elif isinstance(error, ErasedScope):
             counters.refused_erased += 1
+
+
+def _again(draft: Draft, known: tuple[str, Receipt]) -> Receipt:
+    digest, receipt = known
+    if digest != draft.digest:
+        raise IdempotencyConflict(receipt.event_id)
+    return replace(receipt, duplicate=True)
 
 
 def _typed(error: sqlite3.Error) -> MnemologError:

@@ -7,7 +7,7 @@ destroyed secret, wrapped or not, is left in it or in its journal.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -84,6 +84,16 @@ class KeyStore:
             return found
         with self._database.write() as connection:
             return directory.resolve(connection, self._keys, scope, create=True)
+
+    def introduce(self, scopes: Collection[Scope]) -> dict[Scope, ScopeIds]:
+        """The random ids of several scopes, made if new; one commit."""
+        found: dict[Scope, ScopeIds] = {}
+        with self._database.write() as connection:
+            for scope in scopes:
+                ids = directory.resolve(connection, self._keys, scope, create=True)
+                assert ids is not None
+                found[scope] = ids
+        return found
 
     def subject_id(self, tenant: str, external: str, *, create: bool) -> str | None:
         """The random id of a person, by the tenant's random id and the person's external id."""

@@ -6,7 +6,7 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -77,6 +77,16 @@ class Vault:
         ids = self._scopes.get(scope)
         return ids if ids is not None else self._resolve(scope, create)
 
+    def knows(self, scope: Scope) -> bool:
+        """Whether the ids of this scope are at hand."""
+        return scope in self._scopes
+
+    def introduce(self, scopes: Collection[Scope]) -> None:
+        """Make the ids of several scopes in one commit."""
+        with self._lock:
+            for scope, ids in self._store.introduce(scopes).items():
+                _remember(self._scopes, scope, ids, _CACHED_SCOPES)
+
     def names(self, ids: ScopeIds) -> Scope:
         """External names for display; an id whose name is gone stands for itself."""
         return Scope(**{level: rid if rid == ANY else self.name(rid) or rid for level, rid in ids.present()})
@@ -132,8 +142,10 @@ class Vault:
 
         `purpose` (at most 16 bytes) separates uses. Raises ErasedScope when the subject is gone.
         """
-        with self._lock:
-            found = self._subject(subject)
+        found = self._subjects.get(subject)
+        if found is None:
+            with self._lock:
+                found = self._subject(subject)
         if found is None:
             raise ErasedScope("the subject of this hash was erased")
         return blake2b(data, key=found.hash_key, person=purpose, digest_size=size).digest()

@@ -90,13 +90,14 @@ class SqliteLexicalIndex:
         """Postings of the terms and the statistics of exactly these scopes."""
         scopes = sorted(set(scopes))
         docs, tokens = self._statistics(conn, scopes)
-        term_of = {f"{scope:x}z{term}": term for term in terms for scope in scopes}
-        postings: dict[str, dict[int, int]] = {term: {} for term in terms}
+        terms = list(dict.fromkeys(terms))
+        counts: list[dict[int, int]] = [{} for _ in terms]
         lengths: dict[int, int] = {}
-        for key, doc, length in self._instances(conn, list(term_of)):
-            times = postings[term_of[key]]
+        for place, doc, length in self._instances(conn, scopes, terms):
+            times = counts[place]
             times[doc] = times.get(doc, 0) + 1
             lengths[doc] = length
+        postings = dict(zip(terms, counts, strict=True))
         return Matches(docs, tokens, postings, lengths)
 
     def search(
@@ -115,15 +116,19 @@ class SqliteLexicalIndex:
         """Merge everything, so that no trace of a removed document is left in live pages."""
         conn.exec_driver_sql(f"INSERT INTO {self._fts} ({self._fts}) VALUES ('optimize')")
 
-    def _instances(self, conn: Connection, keys: Sequence[str]) -> Iterator[Sequence[Any]]:
+    def _instances(
+        self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]
+    ) -> Iterator[Sequence[Any]]:
+        """Each place where a term stands: which term, document, length of the document."""
         # CROSS JOIN keeps this order: one index look-up per key, never a scan of the vocabulary.
         sql = (
-            f"SELECT v.term, v.doc, d.length FROM json_each(?) k CROSS JOIN {self._vocabulary} v"
+            f"SELECT k.key % ?, v.doc, d.length FROM json_each(?) k CROSS JOIN {self._vocabulary} v"
             f" CROSS JOIN {self._docs} d WHERE v.term = k.value AND d.doc = v.doc"
         )
-        for at in range(0, len(keys), _LOOKUPS_PER_STATEMENT):
-            asked = json.dumps(keys[at : at + _LOOKUPS_PER_STATEMENT])
-            yield from conn.exec_driver_sql(sql, (asked,)).fetchall()
+        some = max(1, _LOOKUPS_PER_STATEMENT // max(1, len(terms)))
+        for at in range(0, len(scopes), some):
+            asked = [f"{scope:x}z{term}" for scope in scopes[at : at + some] for term in terms]
+            yield from conn.exec_driver_sql(sql, (len(terms), json.dumps(asked))).fetchall()
 
     def _statistics(self, conn: Connection, scopes: Sequence[int]) -> tuple[int, int]:
         sql = (

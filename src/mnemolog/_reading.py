@@ -71,6 +71,7 @@ class Reader:
             raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
         bounds = self._bound(scope, since, "since"), self._bound(scope, until, "until")
         at, levels = self._now(scope, now), levels_asked(scope, exact)
+        at_least = self._store.log.head() if at_least is None else at_least
         hits: list[Hit] = []
         if kinds is None or not TURN_KINDS.issuperset(kinds):
             hits += self._record_hits(scope, query, k, bounds, at, at_least, levels, kinds, history)

@@ -34,6 +34,12 @@ PREVIEW_TAIL: Final = 1_000
 _ALIGNMENT_TRIES: Final = 20
 _REMEMBERED: Final = 16_384
 _SPOKEN: Final = frozenset({"TurnRecorded", "ToolCalled", "ToolReturned"})
+_LARGE: Final[dict[type[Event], str]] = {
+    TurnRecorded: "content",
+    ToolCalled: "arguments",
+    ToolReturned: "output",
+}
+"""The field whose text may go to the blob store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,9 @@ class _Home:
     subject: str
     session: bytes
     stream: str
+
+
+_Happened = tuple[Scope, Event, About]
 
 
 class Writer:
@@ -164,11 +173,13 @@ class Writer:
             raise ErasedScope("this belongs to something that was erased: it is refused and counted")
 
     def _subjects(self, scope: Scope, ids: ScopeIds, about: About, at: datetime) -> tuple[str, ...]:
+        if isinstance(about.subjects, str):
+            raise InvalidInput("subjects must be a sequence of ids, not one string")
+        if not about.subjects and not about.source_subjects:
+            return (ids.user or ids.tenant,)
         subjects = set(about.source_subjects)
         if ids.user is not None:
             subjects.add(ids.user)
-        if isinstance(about.subjects, str):
-            raise InvalidInput("subjects must be a sequence of ids, not one string")
         for name in about.subjects:
             person = Scope(scope.tenant, user=ingress.short(name, "subject"))
             named = self.ids(person, ingress.microseconds(at)).user
@@ -181,12 +192,10 @@ class Writer:
             return None
         text = ingress.short(key, "key", ingress.MAX_KEY_LENGTH)
         home = self._home(ids)
-        return self._store.vault.keyed_hash(
-            home.subject, b"key", home.session + b"\0" + text.encode()
-        ).hex()
+        return self._store.vault.keyed_hash(home.subject, b"key", home.session + b"\0" + text.encode()).hex()
 
     def _with_blob(self, event_id: str, event: Event, subjects: Sequence[str]) -> Event:
-        field = {TurnRecorded: "content", ToolCalled: "arguments", ToolReturned: "output"}.get(type(event))
+        field = _LARGE.get(type(event))
         if field is None:
             return event
         text: str = getattr(event, field)
@@ -199,22 +208,11 @@ class Writer:
 
     # Batches and messages --------------------------------------------------------------------------------
 
-    def recorded(self, scope: Scope, kind: str, given: Mapping[str, Any]) -> Draft:
-        """The draft of something that happened, from the keyword arguments of its method."""
-        build = _KINDS.get(kind)
-        if build is None:
-            raise InvalidInput(f"unknown type {kind!r}: use one of {', '.join(_KINDS)}")
-        rest = dict(given)
-        about = About(rest.pop("occurred_at", None), rest.pop("key", None), rest.pop("subjects", ()))
-        try:
-            event = build(**rest)
-        except TypeError as error:
-            raise InvalidInput(f"{kind}: {error}") from None
-        return self.draft(scope, event, self.origin(event), about)
-
     def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
         """Append what can be; an item's error stands in its place. One commit, unless an item is refused by it."""
-        results: list[Receipt | MnemologError | Draft] = [self._of_item(item) for item in items]
+        happened = [self._happened(item) for item in items]
+        self._introduce(happened)
+        results: list[Receipt | MnemologError | Draft] = [self._drafted(one) for one in happened]
         drafts = [result for result in results if isinstance(result, Draft)]
         try:
             receipts: list[Receipt | MnemologError] = list(self.append(drafts)) if drafts else []
@@ -227,19 +225,43 @@ class Writer:
         settled = iter(receipts)
         return [next(settled) if isinstance(result, Draft) else result for result in results]
 
-    def _of_item(self, item: Mapping[str, Any]) -> Draft | MnemologError:
+    def _happened(self, item: Mapping[str, Any]) -> _Happened | MnemologError:
+        """What an item says, checked."""
         try:
             given = dict(item)
             kind, scope = given.pop("type", None), given.pop("scope", None)
             if not isinstance(scope, Scope):
                 raise InvalidInput("each item needs type= and a mnemolog.Scope as scope=")
             self._guard.enter(Action.RECORD, scope)
-            return self.recorded(scope, str(kind), given)
+            return scope, *happened(kind, given)
+        except MnemologError as error:
+            return error
+
+    def _introduce(self, items: Iterable[_Happened | MnemologError]) -> None:
+        """Make the names that a batch brings in one commit, where each would have one of its own."""
+        vault = self._store.vault
+        new = [one for one in items if isinstance(one, tuple) and not vault.knows(one[0])]
+        if len(new) > 1:
+            vault.introduce({scope for scope, _, about in new if self._is_welcome(scope, about)})
+
+    def _is_welcome(self, scope: Scope, about: About) -> bool:
+        try:
+            at = self.moment(scope, about.occurred_at, "occurred_at")
+        except InvalidInput:
+            return False
+        return not self._store.vault.is_fenced(scope, ingress.microseconds(at))
+
+    def _drafted(self, one: _Happened | MnemologError) -> Draft | MnemologError:
+        if isinstance(one, MnemologError):
+            return one
+        scope, event, about = one
+        try:
+            return self.draft(scope, event, self.origin(event), about)
         except MnemologError as error:
             return error
 
     def _alone(self, item: Mapping[str, Any]) -> Receipt | MnemologError:
-        made = self._of_item(item)
+        made = self._drafted(self._happened(item))
         if isinstance(made, MnemologError):
             return made
         try:
@@ -248,17 +270,21 @@ class Writer:
             return error
 
     def messages(self, scope: Scope, given: Iterable[Mapping[str, Any]], about: About) -> list[Receipt]:
-        """Append what a history says that the session does not hold yet, in order."""
+        """Append what a history says that the session does not hold yet, in order.
+
+        Raises VersionConflict when other writers of the session were quicker every time.
+        """
         events = [event_of(item) for item in messages.expand(given)]
-        for _ in range(_ALIGNMENT_TRIES):
+        for left in reversed(range(_ALIGNMENT_TRIES)):
             drafts = self._new_drafts(scope, events, about)
             if not drafts:
                 return []
             try:
                 return self.append(drafts)
             except VersionConflict:
-                continue  # another writer was quicker: align with what it wrote
-        return self.append([replace(draft, expected_version=None) for draft in drafts])
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _new_drafts(self, scope: Scope, events: list[Event], about: About) -> list[Draft]:
         about = replace(about, began_at=self._store.position)
@@ -320,6 +346,18 @@ def event_of(item: messages.Item) -> Event:
         return tool_call(item.name, item.arguments, item.call_id)
     said = {"error" if item.error else "output": item.output}
     return tool_result(**said, call_id=item.call_id, name=item.name)
+
+
+def happened(kind: object, given: dict[str, Any]) -> tuple[Event, About]:
+    """The event of an item, from the keyword arguments of its method."""
+    build = _KINDS.get(str(kind))
+    if build is None:
+        raise InvalidInput(f"unknown type {kind!r}: use one of {', '.join(_KINDS)}")
+    about = About(given.pop("occurred_at", None), given.pop("key", None), given.pop("subjects", ()))
+    try:
+        return build(**given), about
+    except TypeError as error:
+        raise InvalidInput(f"{kind}: {error}") from None
 
 
 def turn(role: str, content: str, author: str | None = None) -> TurnRecorded:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +64,16 @@ class AsyncMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @asynccontextmanager
+    async def projections_paused(self) -> AsyncIterator[None]:
+        """As `Memory.projections_paused`."""
+        paused = self.memory.projections_paused()
+        await asyncio.to_thread(paused.__enter__)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(paused.__exit__, None, None, None)
 
     close = _awaited(Memory.close)
     open_session = _awaited(Memory.open_session)

@@ -13,6 +13,7 @@ from mnemolog.domain.errors import (
     ProjectionStalled,
     StoreClosed,
     StoreInUse,
+    StoreUnavailable,
     UnknownEventType,
     VersionConflict,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "ProjectionStalled",
     "StoreClosed",
     "StoreInUse",
+    "StoreUnavailable",
     "UnknownEventType",
     "VersionConflict",
 ]

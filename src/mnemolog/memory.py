@@ -505,6 +505,7 @@ class Memory:
         events that it cites. session: everything of it. subject: a person, everywhere in the tenant; then `scope`
         names only the tenant.
         """
+        self._store.check_open()
         targets = {"event": event, "record": record, "session": session, "subject": subject}
         chosen = [(what, target) for what, target in targets.items() if target is not None]
         if len(chosen) != 1:

@@ -30,11 +30,11 @@ def test_an_event_keeps_its_offset_and_ranges_are_exact(memory: Memory) -> None:
 def test_both_sides_of_a_clock_change_are_told_apart(memory: Memory) -> None:
     """D01: in a session of New York, 01:30 before the gap and 03:30 after it are one hour apart."""
     memory.open_session(U1, timezone="America/New_York")
-    before = memory.record_turn(U1, role="user", content="before", occurred_at="2026-03-08T01:30:00")
-    after = memory.record_turn(U1, role="user", content="after", occurred_at="2026-03-08T03:30:00")
+    before = memory.record_turn(U1, role="user", content="early walrus", occurred_at="2026-03-08T01:30:00")
+    after = memory.record_turn(U1, role="user", content="late walrus", occurred_at="2026-03-08T03:30:00")
     times = [memory.get(U1, receipt.event_id).occurred_at for receipt in (before, after)]
     assert times[1] - times[0] == timedelta(hours=1)
-    assert texts(memory, U1, "before after", since="2026-03-08T07:00:00Z") == ["after"]
+    assert texts(memory, U1, "walrus", since="2026-03-08T07:00:00Z") == ["late walrus"]
 
 
 def test_one_rule_for_every_form_of_time(memory: Memory) -> None:
@@ -92,4 +92,4 @@ def test_equal_times_keep_the_order_of_the_log(memory: Memory) -> None:
     text = memory.context(U1, "nothing of it", budget=4000).text
     places = [text.index(f"turn {number}<") for number in range(20)]
     assert places == sorted(places)
-    assert [hit.text for hit in memory.recall(U1, "turn", k=20, kinds=["turn"])][0] == "turn 19"
+    assert memory.recall(U1, "turn", k=20, kinds=["turn"])[0].text == "turn 19"

@@ -122,6 +122,38 @@ def test_a_known_key_among_new_ones_leaves_no_gap(log: SqliteEventLog) -> None:
     assert log.verify() == 3
 
 
+def test_a_known_key_comes_before_every_other_refusal(log: SqliteEventLog, sealer: FakeSealer) -> None:
+    """A resend is answered with the first receipt, also when it could not be written anew."""
+    (first,) = log.append([draft("a", key="k")])
+    log.append([draft("b"), draft("c", key="k2")])
+    sealer.destroyed.add("alice")
+    log.append([draft(SubjectErased("e", subject="alice", sessions=("s1",)), stream="erasure", subjects=())])
+    (again,) = log.append([draft("a", key="k", expected_version=0, began_at=0)])
+    assert again.duplicate
+    assert again.event_id == first.event_id
+
+
+def test_keys_are_looked_up_only_while_some_are_known(
+    log: SqliteEventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New keys cost one look at the unique index; a resend of many is not written twice each time."""
+    looked: list[int] = []
+    by_keys = log._recorder.by_keys
+    monkeypatch.setattr(
+        log._recorder, "by_keys", lambda c, keys: looked.append(len(keys)) or by_keys(c, keys)
+    )
+    log.append([draft(str(n), key=f"k{n}") for n in range(9)])
+    assert looked == []
+    assert log.append([draft("0", key="k0"), draft("new", key="n0")])[1].position == 10
+    assert log.append([draft("1", key="k1")])[0].duplicate
+    log.append([draft("new", key="n1")])
+    assert looked == [2, 1, 1]
+    log.append([draft("new", key="n2")])
+    assert looked == [2, 1, 1]
+    assert log.stats()["duplicates"] == 2
+    assert log.stats()["events"] == log.verify() == 12
+
+
 def test_input_that_cannot_be_stored_appends_nothing(log: SqliteEventLog) -> None:
     """Serialising fails before the log is touched, or fails the call alone."""
     for bad in (draft("\udc00"), draft("x", stream="\udc00"), draft("x", subjects=())):

@@ -102,6 +102,7 @@ def test_promise_2_two_runners_over_one_view_never_fold_an_event_twice(tmp_path:
     for thread in threads:
         thread.join()
     assert texts(one) == texts(two) == [f"turn {number}" for number in range(60)]
+    assert one.parked("notes") == []
     log.turn("last")
     one.catch_up("notes")
     two.catch_up("notes")
@@ -206,8 +207,13 @@ def test_a_crash_restarts_with_backoff_and_is_visible(tmp_path: Path) -> None:
     log.failures = 4
     log.turn("one")
     runner.start()
-    seen = set()
-    until(lambda: seen.add(runner.health().troubles["notes"].backoff) or texts(runner) == ["one"])  # type: ignore[func-returns-value]
+    seen = set[float]()
+
+    def recovered() -> bool:
+        seen.add(runner.health().troubles["notes"].backoff)
+        return texts(runner) == ["one"]
+
+    until(recovered)
     runner.stop()
     trouble = runner.health().troubles["notes"]
     assert (trouble.crashes, trouble.backoff, runner.health().crashes) == (4, 0.0, 4)
@@ -282,6 +288,49 @@ def test_a_rebuild_catches_up_with_what_is_written_meanwhile(tmp_path: Path) -> 
     assert runner.catch_up("notes") == log.head() == 110
     assert len(texts(runner)) == 110
     runner.stop()
+
+
+def test_no_position_goes_backwards_when_a_view_is_switched(tmp_path: Path) -> None:
+    """What the old view showed to readers while it was replaced, the new one shows from its first moment."""
+    log = FakeLog()
+    runner = runner_over(log, tmp_path, Notes(), batch_size=2)
+    log.turn("one")
+
+    def write(done: int, total: int) -> None:
+        log.turn("meanwhile")
+        runner.catch_up("notes")
+
+    runner.rebuild("notes", 2, write)
+    assert (runner.lag()[0].position, texts(runner)) == (2, ["one", "meanwhile"])
+
+
+def test_readers_and_writers_go_on_through_many_switches(tmp_path: Path) -> None:
+    """Threads that wait for a view, or read it, at the moment of a switch notice nothing."""
+    log = FakeLog()
+    runner = runner_over(log, tmp_path, Notes(), batch_size=3)
+    done, errors = threading.Event(), list[Exception]()
+
+    def work() -> None:
+        while not done.is_set() and len(log.rows) < 2000:
+            try:
+                log.turn("more")
+                with runner.read("notes") as conn:
+                    assert conn.execute(text("select count(*) from notes")).scalar_one() > 0
+            except Exception as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(8):
+        runner.rebuild("notes", 200)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    runner.catch_up("notes")
+    assert len(texts(runner)) == len(log.rows)
 
 
 def test_a_failed_rebuild_leaves_the_live_view(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from projection_fakes import FakeLog, runner_over
-from sqlalchemy import MetaData
+from sqlalchemy import Connection, MetaData
 
 from mnemolog.domain.events import (
     FORGOTTEN,
     FeedbackGiven,
+    Recorded,
     SessionClosed,
     SessionOpened,
     ToolCalled,
@@ -212,6 +214,32 @@ def test_promise_8_an_erased_subject_is_gone_and_neighbours_are_untouched(tmp_pa
     live = runner.dump("turns")
     runner.rebuild("turns", batch_size=2)
     assert runner.dump("turns") == live
+
+
+class Failing(Turns):
+    """Fails on the word poison, after its rows are written."""
+
+    def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
+        super().fold(conn, batch)
+        if any(isinstance(e.event, TurnRecorded) and e.event.content == "poison" for e in batch):
+            raise ValueError
+
+
+def test_promise_10_nothing_of_a_failed_fold_is_remembered(tmp_path: Path) -> None:
+    """A scope that a failing event was the first to bring is made anew for the next event."""
+    log = FakeLog()
+    poison = log.turn("poison", "u1")
+    log.turn("b", "u2")
+    log.turn("c", "u1")
+    runner = runner_over(log, tmp_path, Failing(INDEX, default_analyzer()))
+    log.dismiss("turns", poison)
+    runner.catch_up("turns")
+    assert (found(runner, "b", "u2"), found(runner, "c", "u1"), found(runner, "c", "u2")) == (
+        ["b"],
+        ["c"],
+        [],
+    )
+    assert [row[-2] for row in runner.dump("turns") if row[0] == "indexed"] == [1, 1]
 
 
 STEPS = st.lists(

@@ -1,0 +1,128 @@
+"""Promise 10: poison never blocks, and is never lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from face_world import U1, U2, contents, dump_hashes, open_memory, rebuilt_hashes, texts
+from mnemolog import Memory
+from mnemolog.errors import InvalidInput, NotFound
+
+POISON = "arsenic"
+
+
+class Allergic(Exception):
+    """What the fold raises; its message quotes the text, as messages do."""
+
+
+def poison(memory: Memory, patch: pytest.MonkeyPatch, *names: str) -> None:
+    """Make folds fail on events that say the poison word."""
+    for name in names:
+        projection = memory._store.runner._shared[name].projection
+        fold = projection.fold
+
+        def refuse(conn: Any, batch: Sequence[Any], fold: Any = fold) -> None:
+            for recorded in batch:
+                if POISON in str(getattr(recorded.event, "content", "")):
+                    raise Allergic(recorded.event.content)
+            fold(conn, batch)
+
+        patch.setattr(projection, "fold", refuse)
+
+
+def test_promise_10_others_go_on_and_the_owner_waits_in_order(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failing event is parked with its reason, its owner's later events wait behind it, and others go on."""
+    memory.remember(U1, "before")
+    with monkeypatch.context() as patch:
+        poison(memory, patch, "curated")
+        bad = memory.remember(U1, f"{POISON} text")
+        for number in range(3):
+            memory.remember(U1, f"mine {number}")
+            memory.remember(U2, f"theirs {number}")
+        memory.catch_up()
+        assert contents(memory, U2) == ["theirs 0", "theirs 1", "theirs 2"]
+        assert contents(memory, U1) == ["before"]
+        first, *waiting = memory.parked("curated")
+        assert (first.event_id, first.position, first.state) == (bad.event_id, bad.position, "failed")
+        assert "Allergic" in first.reason
+        assert POISON not in repr(memory.parked()), "a reason holds no text"
+        assert [row.state for row in waiting] == ["waiting"] * 3
+        lag = {one.name: one for one in memory.projections()}
+        assert (lag["curated"].lag, lag["curated"].parked, lag["curated"].waiting) == (0, 1, 3)
+        assert lag["turns"].parked == 0
+        assert any("parked" in warning for warning in memory.status().warnings)
+        again = memory.replay_parked("curated", bad.position)
+        assert [row.state for row in memory.parked("curated")] == ["failed", *["waiting"] * 3]
+    second = memory.replay_parked("curated", bad.position)
+    memory.catch_up()
+    assert memory.parked() == []
+    assert contents(memory, U1) == ["before", f"{POISON} text", "mine 0", "mine 1", "mine 2"]
+    logged = [each.envelope.id for each in memory.log(topics={"ParkedEventReplayed"})]
+    assert logged == [again.event_id, second.event_id]
+    live = dump_hashes(memory)
+    assert rebuilt_hashes(memory, 2) == live
+
+
+def test_promise_10_a_dismissal_is_an_event_that_rebuilds_honour(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dismissed event is left out for good, also by rebuilds after the fault is mended; what waited goes on."""
+    with monkeypatch.context() as patch:
+        poison(memory, patch, "curated", "turns")
+        memory.record_turn(U1, role="user", content=f"{POISON} turn")
+        bad = memory.remember(U1, f"{POISON} text")
+        memory.remember(U1, "after")
+        memory.record_turn(U1, role="user", content="turn after")
+        memory.catch_up()
+        for row in memory.parked():
+            if row.state == "failed":
+                memory.dismiss_parked(row.projection, row.position, reason="no use")
+        memory.catch_up()
+        assert memory.parked() == []
+        assert contents(memory, U1) == ["after"]
+        assert texts(memory, U1, "after turn", kinds=["turn"]) == ["turn after"]
+    live = dump_hashes(memory)
+    for batch in (1, 1000):
+        assert rebuilt_hashes(memory, batch) == live
+    assert contents(memory, U1) == ["after"]
+    assert [each.event.content for each in memory.log() if each.envelope.id == bad.event_id] == [
+        f"{POISON} text"
+    ]
+    assert len(memory.log(topics={"ParkedEventDismissed"})) == 2
+    assert {each.event.reason for each in memory.log(topics={"ParkedEventDismissed"})} == {"no use"}
+
+
+def test_promise_10_what_is_parked_survives_reopening_and_is_erased_too(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parked events are still parked after a restart; erasing their person closes them and frees the queue."""
+    with monkeypatch.context() as patch:
+        poison(memory, patch, "curated")
+        memory.remember(U1, f"{POISON} text")
+        memory.remember(U1, "waits")
+        memory.remember(U2, "neighbour")
+        memory.catch_up()
+    path = memory.path
+    memory.close()
+    with open_memory(path) as again:
+        assert [row.state for row in again.parked("curated")] == ["failed", "waiting"]
+        assert again.erase(U1.at(()), subject="u-1").apply().complete
+        assert again.parked() == []
+        assert contents(again, U2) == ["neighbour"]
+        live = dump_hashes(again)
+        assert rebuilt_hashes(again, 1) == live
+
+
+def test_promise_10_there_is_nothing_to_decide_where_nothing_is_parked(memory: Memory) -> None:
+    """Replaying or dismissing what is not parked, or in a view that does not exist, is a typed error."""
+    memory.remember(U1, "fine")
+    for decide in (memory.replay_parked, memory.dismiss_parked):
+        with pytest.raises(NotFound):
+            decide("curated", 1)
+        with pytest.raises(InvalidInput):
+            decide("poems", 1)
