@@ -85,7 +85,7 @@ class Appending:
 
     def _while_running(self) -> float:
         rate = self._through(self._running, "running")
-        self._running.catch_up()
+        self._running.operations.catch_up()
         return rate
 
     def _bare(self) -> float:
@@ -184,7 +184,7 @@ def replay(folder: Path, memory: Memory, quick: bool) -> None:
 
     def rebuild(name: str) -> float:
         analyzer.forget()
-        return seconds(lambda: memory.rebuild(name))
+        return seconds(lambda: memory.operations.rebuild(name))
 
     def bare() -> float:
         analyzer.forget()
@@ -217,7 +217,7 @@ def bodies_opened(memory: Memory, name: str) -> int:
 
     codec._sealer = Counting()
     try:
-        memory.rebuild(name)
+        memory.operations.rebuild(name)
     finally:
         codec._sealer = vault
     return opened
@@ -232,9 +232,9 @@ def recall(folder: Path, sizes: list[int], quick: bool, with_replay: bool) -> No
         for people in (1, PEOPLE):
             here = folder / f"recall-{size}-{people}"
             with Memory.open(here, settings=Settings.load(durability="os")) as memory:
-                with memory.projections_paused():
+                with memory.operations.paused():
                     _data.load(memory, _data.mixed(people, size))
-                memory.catch_up(timeout=3_600)
+                memory.operations.catch_up(timeout=3_600)
                 rows += [asked(memory, size, people, name) for name in _data.LANGUAGES]
                 if people == PEOPLE and size == max(sizes) and with_replay:
                     replay(here, memory, quick)

@@ -48,7 +48,7 @@ class StoreClosed(MnemologError):
 
 
 class StoreUnavailable(MnemologError):
-    """The store could not do it just now: disk full, locked by another process, interrupted. Retry with the same key."""
+    """The store cannot do it just now: disk full, locked, interrupted. Retry with the same key."""
 
 
 class KeysMissing(MnemologError):

@@ -33,7 +33,7 @@ MAX_TERM: Final = 64
 PART_WEIGHT: Final = 0.5
 """Weight of a part ('7741') where the query names the whole ('K-7741')."""
 
-_CACHED_WORDS: Final = 1 << 16
+_CACHED_WORDS: Final = 48 * 1024
 _CACHED_LENGTH: Final = 32
 _SUSPECT_LENGTH: Final = 200
 _MONTHS: Final = (
@@ -76,7 +76,7 @@ class Analyzer:
     """Turns texts into document tokens and queries into weighted terms; the same rules for both.
 
     `stem` maps one folded word to its stem and must be a pure function that threads may share. What a word
-    turns into is remembered (at most 65,536 words); `forget` empties that memory after an erasure.
+    turns into is remembered (at most 98,304 words); `forget` empties that memory after an erasure.
     """
 
     __slots__ = ("_words",)
@@ -105,19 +105,31 @@ class Analyzer:
 
 
 class _Words(dict[str, tuple[str, ...]]):
-    """Chunk of text → its document tokens, computed when first asked for."""
+    """Chunk of text → its document tokens, computed when first asked for.
+
+    When it is full, what it holds becomes the older half: words that are still used come back from there, the rare
+    ones are dropped with the next turn.
+    """
 
     def __init__(self, stem: Callable[[str], str]) -> None:
         super().__init__()
         self._stem = stem
+        self._older: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        tokens = tuple(term for term, _ in self.terms(chunk))
+        tokens = self._older.get(chunk)
+        if tokens is None:
+            tokens = tuple([term for term, _ in self.terms(chunk)])
         if len(chunk) <= _CACHED_LENGTH:
             if len(self) >= _CACHED_WORDS:
-                self.clear()
+                self._older = dict(self)
+                super().clear()
             self[chunk] = tokens
         return tokens
+
+    def clear(self) -> None:
+        self._older = {}
+        super().clear()
 
     def terms(self, chunk: str, asked: bool = False) -> Iterable[Term]:
         if "가" <= chunk[-1] <= "힣":

@@ -58,10 +58,10 @@ def append(memory: Memory) -> None:
     again = import_files(memory, [HERE / "sample_week.jsonl"])
     console.print(f"imported again: {again.appended} appended - sending it twice doubles nothing")
     step(2, "Projections catch up", "views are folded from the log; lag is against its real head")
-    memory.catch_up()
+    memory.operations.catch_up()
     rows(
         ("view", "version", "position", "head", "lag", "parked"),
-        [(p.name, p.version, p.position, p.head, p.lag, p.parked) for p in memory.projections()],
+        [(p.name, p.version, p.position, p.head, p.lag, p.parked) for p in memory.operations.projections()],
     )
 
 
@@ -144,9 +144,9 @@ def rebuild(memory: Memory) -> None:
     step(7, "Rebuild", "replaying the whole log gives the same views, corrections and erasure included")
     table = []
     for name in VIEWS:
-        live = memory.dump_hash(name)
-        memory.rebuild(name, batch_size=7)
-        anew = memory.dump_hash(name)
+        live = memory.operations.dump_hash(name)
+        memory.operations.rebuild(name, batch_size=7)
+        anew = memory.operations.dump_hash(name)
         table.append((name, live[:16], anew[:16], "equal" if live == anew else "DIFFERENT"))
     rows(("view", "live", "rebuilt", ""), table)
     if any(row[3] != "equal" for row in table):

@@ -9,7 +9,6 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from mnemolog.domain.errors import InvalidInput
-from mnemolog.domain.ingress import MAX_TEXT_BYTES
 
 PREFIX = "MNEMOLOG_"
 
@@ -23,7 +22,6 @@ class Settings(BaseSettings):
     durability: "fsync" acknowledges what is on disk; "os" what the operating system has, and a power cut may take.
     batch_size: events that a projection folds in one transaction.
     blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
-    max_text_bytes: bytes of UTF-8 above which a text is refused.
     """
 
     model_config = SettingsConfigDict(
@@ -36,7 +34,6 @@ class Settings(BaseSettings):
     durability: Literal["fsync", "os"] = "fsync"
     batch_size: int = Field(default=1000, ge=1, le=100_000)
     blob_threshold: int = Field(default=65_536, ge=1024)
-    max_text_bytes: int = Field(default=MAX_TEXT_BYTES, ge=1024)
 
     @model_validator(mode="after")
     def _one_root_key(self) -> Self:

@@ -75,13 +75,13 @@ def everything(memory: Memory, scope: Scope, query: str) -> str:
 
 
 def dump_hashes(memory: Memory) -> dict[str, str]:
-    memory.catch_up()
-    return {name: memory.dump_hash(name) for name in VIEWS}
+    memory.operations.catch_up()
+    return {name: memory.operations.dump_hash(name) for name in VIEWS}
 
 
 def rebuilt_hashes(memory: Memory, batch_size: int | None = None) -> dict[str, str]:
     for name in VIEWS:
-        memory.rebuild(name, batch_size=batch_size)
+        memory.operations.rebuild(name, batch_size=batch_size)
     return dump_hashes(memory)
 
 
@@ -105,7 +105,7 @@ def files_with(folder: Path, *markers: str) -> set[str]:
 
 
 def _head(memory: Memory) -> int:
-    return memory.status().head
+    return memory.operations.status().head
 
 
 def _event_ids(memory: Memory) -> list[str]:

@@ -64,7 +64,7 @@ def import_(call: Call, files: Files, format: Form = Format.AUTO, timezone: Zone
         if call.acting_as is None:
             with call.out.steps() as step:
                 step("bringing the views up to date")
-                memory.catch_up(timeout=CATCH_UP_SECONDS)
+                memory.operations.catch_up(timeout=CATCH_UP_SECONDS)
         tenant = _tenant(call, memory)
     if call.out.as_json:
         call.out.document(_document(report))
@@ -85,7 +85,7 @@ def _tenant(call: Call, memory: Memory) -> str:
     """A tenant to try a first recall with."""
     if call.levels.get("tenant") or call.acting_as:
         return str(call.levels.get("tenant"))
-    newest = memory.log(after=max(0, memory.status().head - 1), limit=1)
+    newest = memory.log(after=max(0, memory.operations.status().head - 1), limit=1)
     return memory.names(newest[0].envelope.scope).tenant if newest else "TENANT"
 
 

@@ -51,7 +51,7 @@ def list_events(
     """
     with call.memory() as memory:
         if last:
-            after = max(after, memory.status().head - limit)
+            after = max(after, memory.operations.status().head - limit)
         events = [_named(memory, item) for item in memory.log(after=after, limit=limit, topics=topic or None)]
     if call.out.as_json:
         call.out.lines([document for _, document in events])
@@ -97,7 +97,7 @@ def verify(call: Call) -> int:
     Example: mnemolog log verify
     """
     with call.memory() as memory, call.out.progress("Verifying") as progress:
-        checked = memory.verify_log(progress)
+        checked = memory.operations.verify_log(progress)
     if call.out.as_json:
         call.out.document({"checked": checked})
     else:
@@ -112,7 +112,7 @@ def _find(memory: Memory, target: str) -> Recorded:
         if found and found[0].position == int(target):
             return found[0]
     else:
-        start = memory.status().head
+        start = memory.operations.status().head
         while start > 0:
             start = max(0, start - PAGE)
             for item in memory.log(after=start, limit=PAGE):
@@ -135,7 +135,8 @@ def _arriving(
         if idle is not None and time.monotonic() - seen >= idle:
             return
         memory.wait(
-            max(after, memory.status().head), POLL_SECONDS if idle is None else min(idle, POLL_SECONDS)
+            max(after, memory.operations.status().head),
+            POLL_SECONDS if idle is None else min(idle, POLL_SECONDS),
         )
 
 

@@ -45,7 +45,7 @@ def list_views(call: Call) -> None:
     Example: mnemolog projections list
     """
     with call.memory() as memory:
-        found = memory.projections()
+        found = memory.operations.projections()
     if call.out.as_json:
         call.out.lines(found)
     else:
@@ -58,7 +58,7 @@ def lag(call: Call) -> int:
     Example: mnemolog projections lag --json
     """
     with call.memory() as memory:
-        found = memory.projections()
+        found = memory.operations.projections()
     if call.out.as_json:
         names = ("name", "position", "head", "lag", "parked", "waiting", "state")
         call.out.lines([{name: getattr(view, name) for name in names} for view in found])
@@ -75,15 +75,15 @@ def rebuild(call: Call, names: Names = None, batch_size: BatchSize = None) -> in
     Example: mnemolog projections rebuild curated
     """
     with call.memory() as memory:
-        known = [view.name for view in memory.projections()]
+        known = [view.name for view in memory.operations.projections()]
         wanted = names or known
         if unknown := set(wanted) - set(known):
             raise NotFound(f"no view {', '.join(sorted(unknown))}: there are {', '.join(known)}")
         for name in wanted:
             with call.out.progress(f"Rebuilding {name}") as progress:
-                memory.rebuild(name, batch_size=batch_size, progress=progress)
+                memory.operations.rebuild(name, batch_size=batch_size, progress=progress)
             call.out.say(f"rebuilt: {name}")
-        found = [view for view in memory.projections() if view.name in wanted]
+        found = [view for view in memory.operations.projections() if view.name in wanted]
     if call.out.as_json:
         call.out.document(found)
     else:
@@ -100,7 +100,7 @@ def parked(call: Call, name: OneName = None) -> int:
     Example: mnemolog projections parked curated
     """
     with call.memory() as memory:
-        found = memory.parked(name)
+        found = memory.operations.parked(name)
     if call.out.as_json:
         call.out.lines(found)
     elif found:
@@ -117,7 +117,7 @@ def replay(call: Call, name: Name, position: Position) -> None:
     Example: mnemolog projections replay curated 17
     """
     with call.memory() as memory:
-        receipt = memory.replay_parked(name, position)
+        receipt = memory.operations.replay_parked(name, position)
     _answer(call, receipt, f"event {position} of {name} is tried again")
 
 
@@ -127,7 +127,7 @@ def dismiss(call: Call, name: Name, position: Position, reason: Reason = None) -
     Example: mnemolog projections dismiss curated 17 --reason "broken export"
     """
     with call.memory() as memory:
-        receipt = memory.dismiss_parked(name, position, reason=reason)
+        receipt = memory.operations.dismiss_parked(name, position, reason=reason)
     _answer(call, receipt, f"event {position} is left out of {name}")
 
 
@@ -137,7 +137,7 @@ def keys_status(call: Call) -> None:
     Example: mnemolog keys status
     """
     with call.memory() as memory:
-        found = memory.status()
+        found = memory.operations.status()
     if call.out.as_json:
         call.out.document({"keys": found.keys, "warnings": found.warnings})
         return
@@ -155,8 +155,8 @@ def rotate(call: Call, new_key_file: NewKey = None) -> None:
     """
     new = _key(new_key_file) if new_key_file else None
     with call.memory() as memory:
-        memory.rotate_root_key(new)
-        found = memory.status()
+        memory.operations.rotate_root_key(new)
+        found = memory.operations.status()
     if call.out.as_json:
         call.out.document({"rotated": True, "keys": found.keys})
     else:

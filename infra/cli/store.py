@@ -33,7 +33,7 @@ def init(call: Call, path: Place = None) -> None:
     call = call.at(path)
     before = call.data.exists() and any(call.data.iterdir())
     with call.memory(create=True) as memory:
-        found = memory.status()
+        found = memory.operations.status()
     key = key_place(call.data)
     if call.out.as_json:
         call.out.document(
@@ -52,7 +52,7 @@ def status(call: Call) -> None:
     Example: mnemolog status --data ./data
     """
     with call.memory() as memory:
-        found = memory.status()
+        found = memory.operations.status()
     if call.out.as_json:
         call.out.document(found)
         return

@@ -14,6 +14,7 @@ from mnemolog._erasing import ErasurePlan, Progress
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.principal import Principal
 from mnemolog.memory import Memory
+from mnemolog.operations import Operations
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +28,44 @@ def _awaited(
         return await asyncio.to_thread(method, self.memory, *args, **kwargs)
 
     return call
+
+
+def _operated(
+    method: Callable[Concatenate[Operations, P], R],
+) -> Callable[Concatenate[AsyncOperations, P], Awaitable[R]]:
+    @wraps(method)
+    async def call(self: AsyncOperations, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.operations, *args, **kwargs)
+
+    return call
+
+
+class AsyncOperations:
+    """`Operations`, awaited."""
+
+    def __init__(self, operations: Operations) -> None:
+        self.operations = operations
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """As `Operations.paused`."""
+        paused = self.operations.paused()
+        await asyncio.to_thread(paused.__enter__)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(paused.__exit__, None, None, None)
+
+    status = _operated(Operations.status)
+    projections = _operated(Operations.projections)
+    catch_up = _operated(Operations.catch_up)
+    rebuild = _operated(Operations.rebuild)
+    dump_hash = _operated(Operations.dump_hash)
+    parked = _operated(Operations.parked)
+    replay_parked = _operated(Operations.replay_parked)
+    dismiss_parked = _operated(Operations.dismiss_parked)
+    rotate_root_key = _operated(Operations.rotate_root_key)
+    verify_log = _operated(Operations.verify_log)
 
 
 class AsyncErasurePlan:
@@ -47,6 +86,7 @@ class AsyncMemory:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
+        self.operations = AsyncOperations(memory.operations)
 
     @classmethod
     async def open(cls, path: str | Path, **options: Any) -> Self:
@@ -64,16 +104,6 @@ class AsyncMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    @asynccontextmanager
-    async def projections_paused(self) -> AsyncIterator[None]:
-        """As `Memory.projections_paused`."""
-        paused = self.memory.projections_paused()
-        await asyncio.to_thread(paused.__enter__)
-        try:
-            yield
-        finally:
-            await asyncio.to_thread(paused.__exit__, None, None, None)
 
     close = _awaited(Memory.close)
     open_session = _awaited(Memory.open_session)
@@ -99,16 +129,6 @@ class AsyncMemory:
     log = _awaited(Memory.log)
     names = _awaited(Memory.names)
     wait = _awaited(Memory.wait)
-    status = _awaited(Memory.status)
-    projections = _awaited(Memory.projections)
-    catch_up = _awaited(Memory.catch_up)
-    rebuild = _awaited(Memory.rebuild)
-    dump_hash = _awaited(Memory.dump_hash)
-    parked = _awaited(Memory.parked)
-    replay_parked = _awaited(Memory.replay_parked)
-    dismiss_parked = _awaited(Memory.dismiss_parked)
-    rotate_root_key = _awaited(Memory.rotate_root_key)
-    verify_log = _awaited(Memory.verify_log)
     _erase = _awaited(Memory.erase)
 
     async def erase(self, *args: Any, **kwargs: Any) -> AsyncErasurePlan:

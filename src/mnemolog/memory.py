@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -11,19 +10,10 @@ from typing import Any, Self
 
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, resume_unfinished
 from mnemolog._guard import Guard
-from mnemolog._operating import Operator
+from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
 from mnemolog._reading import Reader
 from mnemolog._stating import Stater
-from mnemolog._writing import (
-    About,
-    Writer,
-    chunk,
-    session_closed,
-    session_opened,
-    tool_call,
-    tool_result,
-    turn,
-)
+from mnemolog._writing import About, Writer
 from mnemolog.domain.errors import InvalidInput, MnemologError, NotFound
 from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
@@ -31,16 +21,9 @@ from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.settings import Settings
+from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
-from mnemolog.results import (
-    Context,
-    Hit,
-    MemoryRecord,
-    OutputRange,
-    Parked,
-    ProjectionStatus,
-    Status,
-)
+from mnemolog.results import Context, Hit, MemoryRecord, OutputRange
 
 Moment = datetime | str | None
 
@@ -51,6 +34,8 @@ class Memory:
     Times are aware datetimes or ISO 8601 text; a time without zone takes the one its session was opened with.
     Every write is on disk when it returns, and is visible to the next read. All errors derive from
     `MnemologError`; bad values are also `ValueError`.
+
+    operations: the operator's face (status, lag, rebuild, parked events, keys).
     """
 
     def __init__(self, store: Store, principal: Principal) -> None:
@@ -61,7 +46,7 @@ class Memory:
         self._reader = Reader(self._guard)
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
-        self._operator = Operator(self._guard)
+        self.operations = Operations(self._guard)
 
     @classmethod
     def open(
@@ -513,71 +498,3 @@ class Memory:
         what, target = chosen[0]
         self._guard.enter(Action.ERASE, erased_scope(scope, what, target))
         return self._eraser.plan(scope, what, target, reason=reason, keep_evidence=keep_evidence)
-
-    # Operating -------------------------------------------------------------------------------------------------
-
-    def status(self) -> Status:
-        """The data directory at a glance."""
-        self._guard.enter_store(Action.INSPECT)
-        return self._operator.status()
-
-    def projections(self) -> list[ProjectionStatus]:
-        """How far every view is behind the log."""
-        self._guard.enter_store(Action.INSPECT)
-        return self._operator.projections()
-
-    def catch_up(self, timeout: float = 60.0) -> int:
-        """Advance every view to the head of the log; returns that position."""
-        self._guard.enter_store(Action.OPERATE)
-        return self._store.runner.catch_up_all(timeout=timeout)
-
-    def rebuild(
-        self,
-        name: str,
-        *,
-        batch_size: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        """Fold a view anew from position 0 beside the live one, then switch readers to it."""
-        self._guard.enter_store(Action.OPERATE)
-        self._store.runner.rebuild(name, batch_size, progress)
-
-    def dump_hash(self, name: str) -> str:
-        """A hash of a view's ordered logical content, for comparing two builds."""
-        self._guard.enter_store(Action.OPERATE)
-        return self._store.runner.dump_hash(name)
-
-    def parked(self, name: str | None = None) -> list[Parked]:
-        """Events that a projection could not fold, and those that wait behind them."""
-        self._guard.enter_store(Action.INSPECT)
-        return self._operator.parked(name)
-
-    def replay_parked(self, name: str, position: int) -> Receipt:
-        """Try a parked event again; the request is an event."""
-        self._guard.enter_store(Action.OPERATE)
-        return self._operator.replay_parked(name, position)
-
-    def dismiss_parked(self, name: str, position: int, *, reason: str | None = None) -> Receipt:
-        """Leave a parked event out of a view for good; the decision is an event that rebuilds honour."""
-        self._guard.enter_store(Action.OPERATE)
-        return self._operator.dismiss_parked(name, position, reason)
-
-    @contextmanager
-    def projections_paused(self) -> Iterator[None]:
-        """Hold the background thread; reads still advance the views that they need."""
-        self._guard.enter_store(Action.OPERATE)
-        self._store.runner.pause()
-        try:
-            yield
-        finally:
-            self._store.runner.resume()
-
-    def rotate_root_key(self, new: bytes | None = None) -> None:
-        """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
-        self._guard.enter_store(Action.OPERATE)
-        self._store.vault.rotate_root(new)
-
-    def verify_log(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
-        self._guard.enter_store(Action.INSPECT)
-        return self._store.log.verify(progress)

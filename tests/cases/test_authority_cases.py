@@ -62,7 +62,7 @@ def test_an_id_of_somebody_else_is_refused_and_recorded_without_text(memory: Mem
         second.feedback(U2, note.record_id, "down", comment=forged)
     assert contents(memory, U1) == ["mine"]
     refusals = memory.log(topics={"AccessRefused"})
-    assert len(refusals) == memory.status().refused_access == 5
+    assert len(refusals) == memory.operations.status().refused_access == 5
     assert {each.event.reason for each in refusals} == {"the id is not in the caller's scope"}
     assert b"INFO" not in orjson.dumps([each.envelope.clear for each in refusals])
     memory.correct(U1, note.record_id, "still mine", reason=forged)

@@ -27,7 +27,7 @@ def test_nul_is_kept_in_text_keys_and_values(memory: Memory) -> None:
     assert memory.get(U1, note.record_id).slot == ("a\x00b", "c")
     assert texts(memory, U1, "behind") == ["walrus \x00 behind"]
     assert "walrus" in memory.context(U1, "wal\x00rus behind", budget=1000).text
-    assert memory.parked() == []
+    assert memory.operations.parked() == []
 
 
 def test_half_a_surrogate_pair_is_escaped_and_comes_back(memory: Memory) -> None:
@@ -51,8 +51,8 @@ def test_half_a_surrogate_pair_is_escaped_and_comes_back(memory: Memory) -> None
     assert memory.recall(U1, LONE) != []
     assert memory.context(U1, LONE, budget=1000).text.encode()
     assert memory.get(U1, other.event_id).text == "fine"
-    assert memory.parked() == []
-    memory.rebuild("turns", batch_size=1)
+    assert memory.operations.parked() == []
+    memory.operations.rebuild("turns", batch_size=1)
     assert original(memory.get(U1, said.event_id).text) == LONE
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_text_is_refused(memory: Memory, value: object) -> None:
         memory.remember(U1, value)
     with pytest.raises(InvalidInput):
         memory.recall(U1, value)
-    assert memory.status().head == 0
+    assert memory.operations.status().head == 0
 
 
 def test_a_huge_output_is_kept_whole_and_shown_in_part(memory: Memory) -> None:

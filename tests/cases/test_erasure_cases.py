@@ -72,14 +72,14 @@ def test_a_late_event_of_an_erased_session_is_refused_and_counted(memory: Memory
     """A08: what arrives late for an erased session is refused and counted, and a replay does not bring it back."""
     memory.record_turn(U1, role="user", content="the wine cellar is open")
     memory.erase(U1, session="s-1").apply()
-    before = memory.status().refused_late
+    before = memory.operations.status().refused_late
     with pytest.raises(ErasedScope):
         memory.record_turn(
             U1, role="user", content="the wine cellar again", occurred_at="2025-12-31T00:00:00Z"
         )
     with pytest.raises(ErasedScope):
         memory.record_messages(U1, [{"role": "user", "content": "the wine cellar, now"}])
-    assert memory.status().refused_late == before + 2
+    assert memory.operations.status().refused_late == before + 2
     rebuilt_hashes(memory)
     assert "cellar" not in everything(memory, U1, "wine cellar")
 
@@ -143,7 +143,7 @@ def test_the_log_is_kept_and_cannot_be_read(memory: Memory, tmp_path: Path) -> N
     receipt = memory.erase(ACME, subject="u-1").apply()
     log = next(store for store in receipt.stores if store.store == "log")
     assert (log.found, log.removed, log.readable) == (1, 1, 0)
-    assert memory.verify_log() == memory.status().head
+    assert memory.operations.verify_log() == memory.operations.status().head
     assert memory.log()[0].event is FORGOTTEN
     for name in ("keys.db", "root.key"):
         shutil.copy(memory.path / name, copy / name)

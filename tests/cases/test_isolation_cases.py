@@ -54,7 +54,7 @@ def test_a_key_of_one_tenant_gets_nothing_of_another(memory: Memory) -> None:
                 ask(Scope(tenant, user="x"), *arguments, **extra)
             messages.add(str(refused.value))
     assert len(messages) == 1
-    assert memory.status().refused_access == 6
+    assert memory.operations.status().refused_access == 6
     assert {each.envelope.topic for each in memory.log(topics={"AccessRefused"})} == {"AccessRefused"}
 
 
@@ -100,7 +100,7 @@ def test_a_write_without_a_tenant_is_refused(memory: Memory, tenant: str | None)
         memory.record_turn(None, role="user", content="x")
     (result,) = memory.record_batch([{"type": "turn", "role": "user", "content": "x"}])
     assert isinstance(result, InvalidInput)
-    assert memory.status().head == 0
+    assert memory.operations.status().head == 0
 
 
 def test_what_user_and_agent_wrote_is_found_by_both(memory: Memory) -> None:

@@ -27,7 +27,7 @@ def test_a_failed_append_leaves_no_limbo(memory: Memory, monkeypatch: pytest.Mon
             [{"type": "turn", "scope": U1, "role": "user", "content": f"{n}"} for n in range(3)]
         )
         assert all(isinstance(result, StoreUnavailable) for result in results)
-    assert memory.status().head == 0
+    assert memory.operations.status().head == 0
     assert list((memory.path / "blobs").iterdir()) == []
     assert memory.record_tool_result(U1, output="x" * 100_000, key="k").position == 1
 
@@ -52,7 +52,7 @@ def test_a_batch_takes_the_good_and_names_the_bad(memory: Memory) -> None:
         Receipt, InvalidInput, Receipt, IdempotencyConflict, InvalidInput, InvalidInput, InvalidInput, Receipt,
     ]  # fmt: skip
     assert results[2].duplicate and results[2].event_id == results[0].event_id
-    assert memory.status().head == 2
+    assert memory.operations.status().head == 2
     assert texts(memory, U1, "walrus") == ["walrus", "walrus"]
 
 
@@ -66,7 +66,7 @@ def test_the_same_key_is_one_event_and_another_body_a_conflict(memory: Memory) -
         memory.record_turn(U1, role="user", content="otter", key="turn-1")
     assert conflict.value.event_id == first.event_id
     assert not memory.record_turn(U2, role="user", content="otter", key="turn-1").duplicate
-    assert memory.status().head == 2
+    assert memory.operations.status().head == 2
     assert texts(memory, U1, "walrus otter") == ["walrus"]
 
 

@@ -70,7 +70,7 @@ def test_plain_values() -> None:
     }
     assert plain(Scope("acme", user="u-17")) == {"tenant": "acme", "user": "u-17"}
     assert plain(StoreResult("log", 1, 1, 0)) == {
-        "store": "log", "found": 1, "removed": 1, "readable": 0, "remark": "",
+        "store": "log", "found": 1, "removed": 1, "readable": 0, "remark": "", "due": False,
     }  # fmt: skip
     assert plain(FORGOTTEN) == "FORGOTTEN"
 

@@ -67,7 +67,7 @@ def test_anthropic_messages_become_the_same_things() -> None:
 )
 def test_another_shape_is_refused_with_its_index(message: dict[str, object]) -> None:
     """Another shape is refused with its index."""
-    with pytest.raises(InvalidInput, match="role|messages"):
+    with pytest.raises(InvalidInput, match=r"role|messages"):
         expand([{"role": "user", "content": "fine"}, message])
 
 

@@ -50,7 +50,7 @@ def prepare(memory: Memory) -> dict[str, str]:
     memory.remember(U2, "the neighbour's fact")
     large = memory.record_tool_result(U1, output=f"{SECRET} " * 20_000)
     note = memory.remember(U1, f"{SECRET} note", evidence=[large.event_id])
-    memory.catch_up()
+    memory.operations.catch_up()
     return {"event": large.event_id, "record": note.record_id, "session": "s-1", "subject": "u-1"}
 
 
@@ -82,7 +82,7 @@ def assert_finished(path: Path, what: str) -> None:
                 memory.record_turn(U1, role="user", content="late", occurred_at="2025-01-01T00:00:00Z")
         live = dump_hashes(memory)
         assert rebuilt_hashes(memory, 2) == live
-        assert memory.verify_log() == memory.status().head
+        assert memory.operations.verify_log() == memory.operations.status().head
 
 
 @pytest.mark.parametrize(("what", "step"), every_third(WHAT, STEPS))

@@ -56,7 +56,7 @@ def test_writers_that_race_with_an_erasure_leave_nothing(tmp_path: Path, what: s
             stop.set()
             refused = [writer.result() for writer in writers]
         assert all(refused), "each writer was refused after the erasure"
-        assert memory.status().refused_late >= sum(refused)
+        assert memory.operations.status().refused_late >= sum(refused)
         assert receipt.complete
         assert SECRET not in everything(memory, U1, SECRET)
         assert SECRET not in repr(memory.log(limit=10_000))
@@ -93,11 +93,11 @@ def in_flight(memory: Memory, write: Callable[[], Receipt], meanwhile: Callable[
         meanwhile()
         return append(drafts)
 
-    before = memory.status().refused_late
+    before = memory.operations.status().refused_late
     log.append = late  # type: ignore[method-assign]
     with pytest.raises(ErasedScope):
         write()
-    assert memory.status().refused_late == before + 1
+    assert memory.operations.status().refused_late == before + 1
 
 
 WRITES: dict[str, Callable[[Memory, str, str], Receipt]] = {
@@ -145,7 +145,7 @@ def test_a_key_of_an_erased_event_brings_nothing_back(memory: Memory) -> None:
     large = memory.record_tool_result(U1, output=f"{SECRET} " * 9_000, key="k-2", call_id="c")
     for receipt in (first, large):
         memory.erase(U1, event=receipt.event_id).apply()
-    head = memory.status().head
+    head = memory.operations.status().head
     again = memory.record_turn(U1, role="user", content=f"{SECRET} text", key="k-1")
     assert (again.event_id, again.duplicate) == (first.event_id, True)
     assert memory.record_tool_result(U1, output=f"{SECRET} " * 9_000, key="k-2", call_id="c").duplicate
@@ -154,7 +154,7 @@ def test_a_key_of_an_erased_event_brings_nothing_back(memory: Memory) -> None:
         {"role": "tool", "tool_call_id": "c", "content": f"{SECRET} " * 9_000},
     ]
     assert memory.record_messages(U1, history) == []
-    assert memory.status().head == head
+    assert memory.operations.status().head == head
     assert files_with(memory.path, SECRET) == set()
 
 

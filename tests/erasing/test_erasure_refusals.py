@@ -31,7 +31,7 @@ def test_an_erasure_has_exactly_one_target(memory: Memory, target: dict[str, Any
     memory.record_turn(U1, role="user", content="stays")
     with pytest.raises(InvalidInput):
         memory.erase(U1, **target)
-    assert memory.status().head == 1
+    assert memory.operations.status().head == 1
 
 
 @pytest.mark.parametrize("scope", [None, "acme", Scope("acme", user=ANY), Scope(ANY)])
@@ -84,7 +84,7 @@ def test_users_erase_their_own_and_nothing_else(memory: Memory) -> None:
     ):
         with pytest.raises(AccessDenied):
             one.erase(scope, **target)
-    assert memory.status().refused_access == 5
+    assert memory.operations.status().refused_access == 5
     assert one.erase(U1, record=citing.record_id, keep_evidence=True).apply().evidence_left == (
         shared.event_id,
     )

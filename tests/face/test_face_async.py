@@ -48,20 +48,20 @@ async def test_every_method_can_be_awaited(tmp_path: Path) -> None:
         assert (await memory.read_output(U1, output.event_id)).text == "result"
         events = await memory.log(limit=1)
         assert (await memory.names(events[0].envelope.scope)).user == "u-1"
-        head = (await memory.status()).head
-        assert await memory.wait(head - 1, 1.0) == head == await memory.catch_up()
-        assert len(await memory.projections()) == 3
-        before = await memory.dump_hash("turns")
-        await memory.rebuild("turns")
-        assert await memory.dump_hash("turns") == before
-        assert await memory.parked() == []
-        for decide in (memory.replay_parked, memory.dismiss_parked):
+        head = (await memory.operations.status()).head
+        assert await memory.wait(head - 1, 1.0) == head == await memory.operations.catch_up()
+        assert len(await memory.operations.projections()) == 3
+        before = await memory.operations.dump_hash("turns")
+        await memory.operations.rebuild("turns")
+        assert await memory.operations.dump_hash("turns") == before
+        assert await memory.operations.parked() == []
+        for decide in (memory.operations.replay_parked, memory.operations.dismiss_parked):
             with pytest.raises(LookupError):
                 await decide("turns", 1)
-        async with memory.projections_paused():
+        async with memory.operations.paused():
             await memory.record_turn(U1, role="user", content="while paused")
-        await memory.rotate_root_key()
-        assert await memory.verify_log() == (await memory.status()).head
+        await memory.operations.rotate_root_key()
+        assert await memory.operations.verify_log() == (await memory.operations.status()).head
         with pytest.raises(AccessDenied):
             await memory.acting_as(user("u-2")).recall(U1, "walrus")
         await memory.retract(U1, note.record_id)

@@ -208,7 +208,7 @@ def test_another_shape_is_refused_whole(memory: Memory, wrong: list[Any]) -> Non
     """A message that has neither shape is refused with its index, and nothing of its history goes in."""
     with pytest.raises(InvalidInput, match=r"messages\[|role"):
         memory.record_messages(U1, wrong)
-    assert memory.status().head == 0
+    assert memory.operations.status().head == 0
 
 
 def test_an_erased_session_takes_no_history(memory: Memory) -> None:

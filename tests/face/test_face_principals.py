@@ -15,6 +15,7 @@ from face_world import ACME, U1, U2, open_memory, user
 from mnemolog import ANY, Memory, Principal, Receipt, Role, Scope
 from mnemolog.domain.principal import ALLOWED, Action
 from mnemolog.errors import AccessDenied, InvalidInput, StoreClosed, StoreInUse
+from mnemolog.operations import Operations
 
 Call = Callable[[Memory, str, str], Any]
 
@@ -49,25 +50,28 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "erase": (Action.ERASE, lambda m, e, r: m.erase(U1, record=r)),
 }
 STORE_WIDE: dict[str, tuple[Action, Call]] = {
-    "status": (Action.INSPECT, lambda m, e, r: m.status()),
-    "projections": (Action.INSPECT, lambda m, e, r: m.projections()),
-    "parked": (Action.INSPECT, lambda m, e, r: m.parked()),
-    "verify_log": (Action.INSPECT, lambda m, e, r: m.verify_log()),
-    "catch_up": (Action.OPERATE, lambda m, e, r: m.catch_up()),
-    "rebuild": (Action.OPERATE, lambda m, e, r: m.rebuild("catalog")),
-    "dump_hash": (Action.OPERATE, lambda m, e, r: m.dump_hash("catalog")),
-    "rotate_root_key": (Action.OPERATE, lambda m, e, r: m.rotate_root_key()),
-    "projections_paused": (Action.OPERATE, lambda m, e, r: m.projections_paused().__enter__()),
-    "replay_parked": (Action.OPERATE, lambda m, e, r: m.replay_parked("turns", 1)),
-    "dismiss_parked": (Action.OPERATE, lambda m, e, r: m.dismiss_parked("turns", 1)),
+    "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
+    "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
+    "parked": (Action.INSPECT, lambda m, e, r: m.operations.parked()),
+    "verify_log": (Action.INSPECT, lambda m, e, r: m.operations.verify_log()),
+    "catch_up": (Action.OPERATE, lambda m, e, r: m.operations.catch_up()),
+    "rebuild": (Action.OPERATE, lambda m, e, r: m.operations.rebuild("catalog")),
+    "dump_hash": (Action.OPERATE, lambda m, e, r: m.operations.dump_hash("catalog")),
+    "rotate_root_key": (Action.OPERATE, lambda m, e, r: m.operations.rotate_root_key()),
+    "paused": (Action.OPERATE, lambda m, e, r: m.operations.paused().__enter__()),
+    "replay_parked": (Action.OPERATE, lambda m, e, r: m.operations.replay_parked("turns", 1)),
+    "dismiss_parked": (Action.OPERATE, lambda m, e, r: m.operations.dismiss_parked("turns", 1)),
 }
 NEEDS_PARKED = {"replay_parked", "dismiss_parked"}
 
 
 def test_the_matrix_has_every_method() -> None:
-    """Every public method of Memory that does anything is in this file's matrix."""
+    """Every public method of Memory and Operations that does anything is in this file's matrix."""
     methods = {
-        name for name in vars(Memory) if not name.startswith("_") and callable(getattr(Memory, name))
+        name
+        for face in (Memory, Operations)
+        for name in vars(face)
+        if not name.startswith("_") and callable(getattr(face, name))
     } - {"open", "close", "acting_as", "record_batch", "names"}
     assert methods == set(CALLS) | set(STORE_WIDE)
 
@@ -86,12 +90,12 @@ def test_a_role_may_do_what_its_actions_say_and_nothing_else(memory: Memory, rol
         with pytest.raises(AccessDenied, match=f"role {role.value} may not {action.value}"):
             call(seen, event, record)
         refused += 1
-        assert memory.status().refused_access == refused, name
+        assert memory.operations.status().refused_access == refused, name
     for name, (_, call) in STORE_WIDE.items():
         with pytest.raises(AccessDenied):
             call(seen, event, record)
         refused += 1
-        assert memory.status().refused_access == refused, name
+        assert memory.operations.status().refused_access == refused, name
     events = [each.event for each in memory.log(limit=1000, topics={"AccessRefused"})]
     assert len(events) == refused
     assert {event.action for event in events} <= {action.value for action in Action}
@@ -109,7 +113,7 @@ def test_an_operator_of_all_scopes_runs_the_store(memory: Memory, principal: Pri
         if name not in NEEDS_PARKED:
             call(seen, event, record)
     seen._store.runner.resume()
-    assert memory.status().refused_access == 0
+    assert memory.operations.status().refused_access == 0
 
 
 def test_an_auditor_of_all_scopes_looks_at_the_store_and_changes_nothing(memory: Memory) -> None:
@@ -135,7 +139,7 @@ def test_a_principal_acts_only_in_its_scopes(memory: Memory, name: str) -> None:
     with pytest.raises(AccessDenied) as refused:
         CALLS[name][1](second, event, record)
     assert "u-1" not in str(refused.value) and "billing" not in str(refused.value)
-    assert memory.status().refused_access == 1
+    assert memory.operations.status().refused_access == 1
     assert [record.content for record in memory.records(U1)] == ["stated"]
 
 

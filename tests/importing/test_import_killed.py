@@ -83,9 +83,9 @@ def check(data: Path, acked: dict[str, int]) -> int:
         assert [each.position for each in log] == list(range(1, len(log) + 1))
         assert acked.items() <= {each.envelope.id: each.position for each in log}.items()
         assert [text_of(each.event) for each in log] == expected()[: len(log)]
-        head = memory.catch_up()
+        head = memory.operations.catch_up()
         assert head == len(log)
-        views = memory.projections()
+        views = memory.operations.projections()
         assert {(view.position, view.lag, view.parked, view.waiting) for view in views} == {(head, 0, 0, 0)}
         return head
 
@@ -96,15 +96,15 @@ def finish(data: Path, file: Path) -> None:
         report = import_files(memory, [file], batch=10)
         assert (report.appended + report.duplicates, report.skipped_total) == (EVENTS, 0)
         assert import_files(memory, [file]).appended == 0
-        memory.catch_up()
+        memory.operations.catch_up()
         assert [text_of(each.event) for each in memory.log(limit=10 * EVENTS)] == expected()
         scope = Scope("acme", user="u-17", project="billing")
         assert len(memory.records(scope)) == EVENTS // 25
-        names = [view.name for view in memory.projections()]
-        live = {name: memory.dump_hash(name) for name in names}
+        names = [view.name for view in memory.operations.projections()]
+        live = {name: memory.operations.dump_hash(name) for name in names}
         for name in names:
-            memory.rebuild(name)
-        assert {name: memory.dump_hash(name) for name in names} == live
+            memory.operations.rebuild(name)
+        assert {name: memory.operations.dump_hash(name) for name in names} == live
     check(data, {})
 
 

@@ -40,10 +40,10 @@ def test_going_over_it_again_adds_nothing(memory: Memory, tmp_path: Path) -> Non
     """Without its place, the second import finds every event by its key."""
     sample = ROOT / "examples" / "sample_week.jsonl"
     first = import_files(memory, [sample], place_folder=tmp_path / "one")
-    head = memory.catch_up()
+    head = memory.operations.catch_up()
     second = import_files(memory, [sample], place_folder=tmp_path / "two")
     assert (second.appended, second.duplicates, second.skipped) == (0, first.appended, ())
-    assert memory.catch_up() == head
+    assert memory.operations.catch_up() == head
 
 
 def test_what_was_erased_does_not_come_back_with_an_old_file(memory: Memory, tmp_path: Path) -> None:

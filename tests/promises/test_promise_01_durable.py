@@ -62,7 +62,7 @@ def test_promise_1_what_a_killed_writer_acknowledged_is_there(tmp_path: Path) ->
     for after in (1, 40, 93):
         acknowledged |= killed_writer(path, after)
         with open_memory(path) as memory:
-            head = memory.verify_log()
+            head = memory.operations.verify_log()
             stored = {each.position: each for each in memory.log(limit=10_000)}
             assert list(stored) == list(range(1, head + 1))
             assert {at: stored[at].envelope.id for at in acknowledged} == acknowledged

@@ -59,7 +59,7 @@ def test_promise_2_delivery_twice_and_out_of_order_changes_nothing(
     monkeypatch.setattr(memory._store.log, "read", sloppy)
     for batch in (1, 4, 1000):
         for name in VIEWS:
-            memory.rebuild(name, batch_size=batch)
+            memory.operations.rebuild(name, batch_size=batch)
         assert dump_hashes(memory) == clean
         assert rows(memory) == counted
 
@@ -87,26 +87,26 @@ def test_promise_2_a_batch_that_is_cut_off_leaves_nothing_and_is_folded_again(
         for _ in range(2):
             with pytest.raises(ProjectionStalled):
                 memory._store.runner.catch_up(name)
-        assert memory.dump_hash(name) == clean[name]
+        assert memory.operations.dump_hash(name) == clean[name]
     live = dump_hashes(memory)
-    memory.rebuild(name)
-    assert memory.dump_hash(name) == live[name] != clean[name]
+    memory.operations.rebuild(name)
+    assert memory.operations.dump_hash(name) == live[name] != clean[name]
 
 
 def test_promise_2_many_readers_at_once_fold_each_event_once(tmp_path: Path) -> None:
     """Eight threads that all advance the views, beside the background thread, leave the rows of a single one."""
     with open_memory(tmp_path / "alone") as alone:
         tell_a_story(alone)
-        alone.catch_up()
+        alone.operations.catch_up()
         counted = rows(alone)
     with open_memory(tmp_path / "together", background=True) as memory, ThreadPoolExecutor(8) as pool:
         readers = [pool.submit(lambda: [memory.recall(U1, "walrus") for _ in range(25)]) for _ in range(7)]
         tell_a_story(memory)
         for reader in readers:
             reader.result()
-        memory.catch_up()
+        memory.operations.catch_up()
         assert rows(memory) == counted
         live = dump_hashes(memory)
         for name in VIEWS:
-            memory.rebuild(name)
+            memory.operations.rebuild(name)
         assert dump_hashes(memory) == live

@@ -289,7 +289,7 @@ class RebuildEqualsLive(RuleBasedStateMachine):
     @rule(name=st.sampled_from(VIEWS), batch=st.integers(1, 9))
     def rebuild(self, name: str, batch: int) -> None:
         live = dump_hashes(self.memory)
-        self.memory.rebuild(name, batch_size=batch)
+        self.memory.operations.rebuild(name, batch_size=batch)
         assert dump_hashes(self.memory) == live
 
     @rule(pick=PICK)

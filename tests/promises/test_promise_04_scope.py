@@ -65,12 +65,12 @@ def test_promise_4_a_neighbour_changes_no_digit(memory: Memory) -> None:
     """Scores, order, contexts and token counts of a scope are the same with and without 1,500 neighbouring events."""
     fill(memory)
     alone = digits(memory)
-    head = memory.status().head
+    head = memory.operations.status().head
     move_in(memory)
-    assert memory.status().head == head + 1500
+    assert memory.operations.status().head == head + 1500
     assert digits(memory) == alone
     for name in ("turns", "curated"):
-        memory.rebuild(name, batch_size=97)
+        memory.operations.rebuild(name, batch_size=97)
     assert digits(memory) == alone
 
 

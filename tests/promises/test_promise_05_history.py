@@ -80,11 +80,11 @@ def test_promise_5_the_log_only_grows(memory: Memory) -> None:
         lambda: memory.feedback(U1, turn.event_id, "up"),
         lambda: memory.erase(U1, event=turn.event_id).apply(),
         lambda: memory.erase(U1, session="s-1").apply(),
-        lambda: memory.rebuild("curated"),
+        lambda: memory.operations.rebuild("curated"),
         memory.rotate_root_key,
     ]
     for act in acts:
         before = stored(memory)
         act()
         assert stored(memory)[: len(before)] == before
-    assert memory.verify_log() == memory.status().head
+    assert memory.operations.verify_log() == memory.operations.status().head

@@ -55,7 +55,7 @@ def test_promise_8_no_byte_is_left_of_what_was_erased(memory: Memory, tmp_path: 
     turn, note = leave_traces(memory)
     if what in ("session", "subject"):
         leave_session_traces(memory)
-    memory.catch_up()
+    memory.operations.catch_up()
     for marker in (ENGLISH, KOREAN):
         assert files_with(memory.path / "views", marker), (
             "the control: without an erasure the scan finds the text"
@@ -106,7 +106,7 @@ def test_promise_8_a_person_who_comes_back_is_new(memory: Memory) -> None:
     again = Scope("acme", user="u-1", session="s-2")
     with pytest.raises(ErasedScope):
         memory.record_turn(again, role="user", content="late", occurred_at="2025-01-01T00:00:00Z")
-    assert memory.status().refused_late == 2
+    assert memory.operations.status().refused_late == 2
     back = memory.record_turn(again, role="user", content="I am back", key="k")
     assert not back.duplicate
     assert memory.log(after=back.position - 1)[0].envelope.scope.user != old
@@ -140,4 +140,4 @@ def test_promise_8_readers_of_what_is_gone_get_forgotten(memory: Memory) -> None
     for scope in (U1, ACME):
         assert memory.get(scope, turn.event_id) is FORGOTTEN
         assert memory.read_output(scope, turn.event_id) is FORGOTTEN
-    assert memory.status().refused_access == 0
+    assert memory.operations.status().refused_access == 0

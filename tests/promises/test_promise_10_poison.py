@@ -44,23 +44,23 @@ def test_promise_10_others_go_on_and_the_owner_waits_in_order(
         for number in range(3):
             memory.remember(U1, f"mine {number}")
             memory.remember(U2, f"theirs {number}")
-        memory.catch_up()
+        memory.operations.catch_up()
         assert contents(memory, U2) == ["theirs 0", "theirs 1", "theirs 2"]
         assert contents(memory, U1) == ["before"]
-        first, *waiting = memory.parked("curated")
+        first, *waiting = memory.operations.parked("curated")
         assert (first.event_id, first.position, first.state) == (bad.event_id, bad.position, "failed")
         assert "Allergic" in first.reason
-        assert POISON not in repr(memory.parked()), "a reason holds no text"
+        assert POISON not in repr(memory.operations.parked()), "a reason holds no text"
         assert [row.state for row in waiting] == ["waiting"] * 3
-        lag = {one.name: one for one in memory.projections()}
+        lag = {one.name: one for one in memory.operations.projections()}
         assert (lag["curated"].lag, lag["curated"].parked, lag["curated"].waiting) == (0, 1, 3)
         assert lag["turns"].parked == 0
-        assert any("parked" in warning for warning in memory.status().warnings)
-        again = memory.replay_parked("curated", bad.position)
-        assert [row.state for row in memory.parked("curated")] == ["failed", *["waiting"] * 3]
-    second = memory.replay_parked("curated", bad.position)
-    memory.catch_up()
-    assert memory.parked() == []
+        assert any("parked" in warning for warning in memory.operations.status().warnings)
+        again = memory.operations.replay_parked("curated", bad.position)
+        assert [row.state for row in memory.operations.parked("curated")] == ["failed", *["waiting"] * 3]
+    second = memory.operations.replay_parked("curated", bad.position)
+    memory.operations.catch_up()
+    assert memory.operations.parked() == []
     assert contents(memory, U1) == ["before", f"{POISON} text", "mine 0", "mine 1", "mine 2"]
     logged = [each.envelope.id for each in memory.log(topics={"ParkedEventReplayed"})]
     assert logged == [again.event_id, second.event_id]
@@ -78,12 +78,12 @@ def test_promise_10_a_dismissal_is_an_event_that_rebuilds_honour(
         bad = memory.remember(U1, f"{POISON} text")
         memory.remember(U1, "after")
         memory.record_turn(U1, role="user", content="turn after")
-        memory.catch_up()
-        for row in memory.parked():
+        memory.operations.catch_up()
+        for row in memory.operations.parked():
             if row.state == "failed":
-                memory.dismiss_parked(row.projection, row.position, reason="no use")
-        memory.catch_up()
-        assert memory.parked() == []
+                memory.operations.dismiss_parked(row.projection, row.position, reason="no use")
+        memory.operations.catch_up()
+        assert memory.operations.parked() == []
         assert contents(memory, U1) == ["after"]
         assert texts(memory, U1, "after turn", kinds=["turn"]) == ["turn after"]
     live = dump_hashes(memory)
@@ -106,13 +106,13 @@ def test_promise_10_what_is_parked_survives_reopening_and_is_erased_too(
         memory.remember(U1, f"{POISON} text")
         memory.remember(U1, "waits")
         memory.remember(U2, "neighbour")
-        memory.catch_up()
+        memory.operations.catch_up()
     path = memory.path
     memory.close()
     with open_memory(path) as again:
-        assert [row.state for row in again.parked("curated")] == ["failed", "waiting"]
+        assert [row.state for row in again.operations.parked("curated")] == ["failed", "waiting"]
         assert again.erase(U1.at(()), subject="u-1").apply().complete
-        assert again.parked() == []
+        assert again.operations.parked() == []
         assert contents(again, U2) == ["neighbour"]
         live = dump_hashes(again)
         assert rebuilt_hashes(again, 1) == live

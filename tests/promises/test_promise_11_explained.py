@@ -66,7 +66,7 @@ def test_promise_11_the_receipt_tells_what_went_in_and_what_did_not(memory: Memo
 def test_promise_11_the_receipt_is_in_the_log(memory: Memory) -> None:
     """The log holds each receipt: ids, versions, layers and the position that was read, and never a text."""
     fill(memory)
-    head = memory.status().head
+    head = memory.operations.status().head
     context = memory.context(U1, "walrus report", budget=300)
     (logged,) = memory.log(topics={"ContextAssembled"})
     receipt = context.receipt
@@ -96,8 +96,8 @@ def test_promise_11_a_context_of_nothing_has_a_receipt_too(memory: Memory) -> No
     context = memory.context(U1, "anything", budget=100)
     assert (context.text, context.messages, context.receipt.entries) == ("", [], ())
     assert memory.log(topics={"ContextAssembled"})[0].envelope.id == context.receipt.event_id
-    head = memory.status().head
+    head = memory.operations.status().head
     for budget in (0, -1, 3):
         with pytest.raises(InvalidInput):
             memory.context(U1, "anything", budget=budget)
-    assert memory.status().head == head
+    assert memory.operations.status().head == head

@@ -1,25 +1,31 @@
-"""What operators see and do: lag, parked events, status."""
+"""`Memory.operations`: what operators see and do with a whole store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from mnemolog._guard import Guard
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import Draft, Event, ParkedEventDismissed, ParkedEventReplayed, Receipt
+from mnemolog.domain.principal import Action
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE
 from mnemolog.projections import catalog
 from mnemolog.results import Parked, ProjectionStatus, Status
 
+Progress = Callable[[int, int], None]
 
-class Operator:
-    """Operations on the whole store."""
+
+class Operations:
+    """The operator's face; it takes a principal that may inspect, or operate, the whole store."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard, self._store = guard, guard.store
 
     def projections(self) -> list[ProjectionStatus]:
+        """How far every view is behind the log."""
+        self._guard.enter_store(Action.INSPECT)
         return [
             ProjectionStatus(
                 lag.projection,
@@ -34,7 +40,37 @@ class Operator:
             for lag in self._store.runner.lag()
         ]
 
-    def parked(self, name: str | None) -> list[Parked]:
+    def catch_up(self, timeout: float = 60.0) -> int:
+        """Advance every view to the head of the log; returns that position."""
+        self._guard.enter_store(Action.OPERATE)
+        return self._store.runner.catch_up_all(timeout=timeout)
+
+    def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
+        """Fold a view anew from position 0 beside the live one, then switch readers to it.
+
+        progress: called with (events done, events in all) now and then.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        self._store.runner.rebuild(name, batch_size, progress)
+
+    def dump_hash(self, name: str) -> str:
+        """A hash of a view's ordered logical content, for comparing two builds."""
+        self._guard.enter_store(Action.OPERATE)
+        return self._store.runner.dump_hash(name)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Hold the background thread; reads still advance the views that they need."""
+        self._guard.enter_store(Action.OPERATE)
+        self._store.runner.pause()
+        try:
+            yield
+        finally:
+            self._store.runner.resume()
+
+    def parked(self, name: str | None = None) -> list[Parked]:
+        """Events that a projection could not fold, and those that wait behind them."""
+        self._guard.enter_store(Action.INSPECT)
         names = self._store.runner.names() if name is None else [name]
         return [
             Parked(each, row.position, row.event_id, row.owner, row.reason, str(row.state), row.at)
@@ -43,14 +79,30 @@ class Operator:
         ]
 
     def replay_parked(self, name: str, position: int) -> Receipt:
+        """Try a parked event again; the request is an event."""
+        self._guard.enter_store(Action.OPERATE)
         row = self._parked_at(name, position)
         return self._decide(position, ParkedEventReplayed(name, row.event_id, position))
 
-    def dismiss_parked(self, name: str, position: int, reason: str | None) -> Receipt:
+    def dismiss_parked(self, name: str, position: int, *, reason: str | None = None) -> Receipt:
+        """Leave a parked event out of a view for good; the decision is an event that rebuilds honour."""
+        self._guard.enter_store(Action.OPERATE)
         row = self._parked_at(name, position)
         return self._decide(position, ParkedEventDismissed(name, row.event_id, position, reason))
 
+    def rotate_root_key(self, new: bytes | None = None) -> None:
+        """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
+        self._guard.enter_store(Action.OPERATE)
+        self._store.vault.rotate_root(new)
+
+    def verify_log(self, progress: Progress | None = None) -> int:
+        """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
+        self._guard.enter_store(Action.INSPECT)
+        return self._store.log.verify(progress)
+
     def status(self) -> Status:
+        """The data directory at a glance."""
+        self._guard.enter_store(Action.INSPECT)
         store = self._store
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
