@@ -95,9 +95,9 @@ def test_an_erased_fact_leaves_the_summary(memory: Memory) -> None:
     assert after.version > before.version and after.first > before.first
     assert files_with(memory.path, "48M") == set()
     assert next(r.event for r in memory.log(limit=99, topics={"SummaryWritten"})) is FORGOTTEN
-    live = memory.dump_hash("summaries")
-    memory.rebuild("summaries")
-    assert memory.dump_hash("summaries") == live
+    live = memory.operations.dump_hash("summaries")
+    memory.operations.rebuild("summaries")
+    assert memory.operations.dump_hash("summaries") == live
 
 
 def test_a_blank_summary_is_refused_and_the_one_before_stays(memory: Memory) -> None:
@@ -270,11 +270,11 @@ def test_a_rebuild_reads_what_is_recorded(memory: Memory) -> None:
     """A rebuild writes no summary and has the same rows."""
     talk(memory, S1, *CHAT)
     worker(memory, rule=SMALL).run_once()
-    memory.catch_up()
-    head, live = memory.status().head, memory.dump_hash("summaries")
-    memory.rebuild("summaries", batch_size=1)
-    assert memory.dump_hash("summaries") == live
-    assert memory.status().head == head
+    memory.operations.catch_up()
+    head, live = memory.operations.status().head, memory.operations.dump_hash("summaries")
+    memory.operations.rebuild("summaries", batch_size=1)
+    assert memory.operations.dump_hash("summaries") == live
+    assert memory.operations.status().head == head
 
 
 def test_an_error_in_one_session_leaves_the_others_alone(memory: Memory) -> None:
@@ -305,7 +305,7 @@ def test_the_background_thread_writes_what_is_due(memory: Memory) -> None:
     for _ in range(200):
         if written(memory):
             break
-        memory.wait(memory.status().head, 0.05)
+        memory.wait(memory.operations.status().head, 0.05)
     writer.stop()
     assert written(memory) >= 1
     assert writer.trouble.crashes == 0

@@ -87,9 +87,9 @@ def test_working_state_goes_with_its_person(memory: Memory) -> None:
     session = ids_of(memory, S1).session
     assert memory.erase(Scope("acme"), subject="u-1").apply().complete
     assert files_with(memory.path, "marker79") == set()
-    live = memory.dump_hash("working")
-    memory.rebuild("working", batch_size=1)
-    assert memory.dump_hash("working") == live and session is not None
+    live = memory.operations.dump_hash("working")
+    memory.operations.rebuild("working", batch_size=1)
+    assert memory.operations.dump_hash("working") == live and session is not None
 
 
 def test_what_cannot_be_state_is_refused(memory: Memory) -> None:
@@ -100,7 +100,7 @@ def test_what_cannot_be_state_is_refused(memory: Memory) -> None:
     for values in ({}, {"": 1}, {"a": object()}, {"a": "x" * 70_000}, {"a": float("nan")}):
         with pytest.raises(InvalidInput):
             work.set_state(S1, "export", values, None, About())
-    assert memory.status().head == 0
+    assert memory.operations.status().head == 0
 
 
 def test_a_repeated_change_is_one_change(memory: Memory) -> None:
