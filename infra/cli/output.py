@@ -198,7 +198,7 @@ class Output:
         if self.as_json or not self.stderr.is_terminal:
             yield lambda step: None
             return
-        with self.stderr.operations.status("") as status:
+        with self.stderr.status("") as status:
             yield lambda step: status.update(one_line(step))
 
 
