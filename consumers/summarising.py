@@ -82,6 +82,7 @@ class Summarising:
 
     actor: the directory's id of this worker in a tenant, given by the tenant's id.
     indexed_to: up to which position turns can be found by search; what lies behind it stays in the window.
+    rule: may be changed at any time; the next look follows it.
     refused: how often something was not written, by reason: blank, erased, overtaken.
     """
 
@@ -100,7 +101,7 @@ class Summarising:
     ) -> None:
         self._log, self._views, self._hashes, self._ids, self._clock = log, views, hashes, ids, clock
         self._actor, self._indexed_to = actor, indexed_to or log.head
-        self._summariser, self._rule = summariser or Extractive(), rule or WindowRule()
+        self._summariser, self.rule = summariser or Extractive(), rule or WindowRule()
         self._looked = 0
         self._pending: set[str] = set()
         self.refused: Counter[str] = Counter()
@@ -119,7 +120,7 @@ class Summarising:
         head, indexed = self._log.head(), self._indexed_to()
         with self._views.read(VIEW, head) as conn:
             sessions = self._pending | set(summaries_view.touched(conn, self._looked))
-            due = [one for one in sorted(sessions) if summaries_view.may_be_due(conn, one, self._rule)]
+            due = [one for one in sorted(sessions) if summaries_view.may_be_due(conn, one, self.rule)]
         # What is not indexed yet may become due without another event of the session.
         self._pending, self._looked = set(due), head
         written, errors = 0, list[Exception]()
@@ -156,7 +157,7 @@ class Summarising:
             state = summaries_view.state(conn, session)
         if state is None:
             return None
-        last = leaving(state.standing, self._rule, self._indexed_to(), force)
+        last = leaving(state.standing, self.rule, self._indexed_to(), force)
         if last is None:
             return None
         positions = [member.position for member in state.standing.members if member.position <= last]

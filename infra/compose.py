@@ -5,35 +5,53 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreInUse
+from mnemolog.consumers.accesses import Accesses
+from mnemolog.consumers.summarising import Summarising
+from mnemolog.consumers.vectorising import Vectorising
+from mnemolog.domain.errors import InvalidInput, MnemologError, NotFound, StoreClosed, StoreInUse
+from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
+from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import FileBlobs
 from mnemolog.infra.clock import SystemClock, UuidV7
 from mnemolog.infra.log.sqlite import SqliteEventLog
+from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
+from mnemolog.projections.access import Accessed
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
-from mnemolog.projections.ports import Clock, Ids
+from mnemolog.projections.ports import Clock, Ids, Projection
 from mnemolog.projections.runner import Runner
+from mnemolog.projections.summaries import Summaries
 from mnemolog.projections.turns import Turns
+from mnemolog.projections.working import Working
+
+if TYPE_CHECKING:  # they bring numpy along, which an empty store has no use for
+    from mnemolog.infra.index import EdgeIndex
+    from mnemolog.infra.vectors import SqliteVectors
+    from mnemolog.projections.embedding import Embedder
 
 LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
 LOCK_FILE: Final = "lock"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
+VECTORS_FILE: Final = "vectors.db"
+INDEX_FOLDER: Final = "index"
 ROOT_KEY_FILE: Final = "root.key"
+WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
 
 
@@ -53,7 +71,11 @@ class Store:
     catalog: Catalog
     turns: Turns
     curated: Curated
+    vectors: Vectorising
+    summarising: Summarising
+    accesses: Accesses
     release: Callable[[], None]
+    policy: Policy = DEFAULT_POLICY
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
@@ -83,12 +105,21 @@ class Store:
             self.zones[ids.session] = zone_named(name) if name else None
         return self.zones[ids.session]
 
+    def adopt(self, policy: Policy) -> None:
+        """Decide by this policy from here on."""
+        self.policy = policy
+        self.summarising.rule = policy.summaries
+
     def close(self) -> None:
-        """Stop the runner and let go of the directory. Idempotent; a forked child only lets go."""
+        """Stop the workers and let go of the directory. Idempotent; a forked child only lets go."""
         if self.closed or self.process != os.getpid():
             self.closed = True
             return
         self.closed = True
+        self.summarising.stop()
+        self.vectors.close()
+        with suppress(MnemologError):  # a full disk must not keep the directory locked
+            self.accesses.flush()
         self.runner.stop()
         self.views.close()
         self.log.close()
@@ -104,8 +135,9 @@ def open_store(
     background: bool = True,
     clock: Clock | None = None,
     ids: Ids | None = None,
+    embedder: Embedder | None = None,
 ) -> Store:
-    """Open a data directory, made if missing and `create`.
+    """Open a data directory, made if missing and `create`. embedder: instead of the one of the settings.
 
     Raises StoreInUse while another process has it, KeysMissing when there are events but not their keys,
     NotFound for a missing directory with create=False.
@@ -115,7 +147,8 @@ def open_store(
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     release = _lock(path / LOCK_FILE)
     try:
-        return _assemble(path, settings, release, clock or SystemClock(), ids or UuidV7(), background)
+        parts = clock or SystemClock(), ids or UuidV7(), embedder
+        return _assemble(path, settings, release, *parts, background)
     except BaseException:
         release()
         raise
@@ -137,7 +170,13 @@ def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
 
 
 def _assemble(
-    path: Path, settings: Settings, release: Callable[[], None], clock: Clock, ids: Ids, background: bool
+    path: Path,
+    settings: Settings,
+    release: Callable[[], None],
+    clock: Clock,
+    ids: Ids,
+    embedder: Embedder | None,
+    background: bool,
 ) -> Store:
     fresh = not (path / LOG_FILE).exists()
     if fresh and (path / KEYS_FILE).exists() and not (path / LOG_FILE).exists():
@@ -149,8 +188,11 @@ def _assemble(
     catalog = Catalog()
     turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
     curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
-    runner = Runner(log, views, [catalog, turns, curated], clock=clock, batch_size=settings.batch_size)
+    projections: list[Projection] = [catalog, turns, curated, Summaries(), Working(), Accessed()]
+    runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
     runner.open()
+    made = embedder_of(settings) if embedder is None else lambda: embedder
+    vectors = Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
     store = Store(
         path=path,
         settings=settings,
@@ -164,13 +206,67 @@ def _assemble(
         catalog=catalog,
         turns=turns,
         curated=curated,
+        vectors=vectors,
+        summarising=Summarising(log, runner, vault, ids, clock, lambda tenant: _worker_of(vault, tenant)),
+        accesses=Accesses(log, vault, ids, clock),
         release=release,
         position=log.head(),
     )
     log.on_commit(store.committed)
+    store.adopt(adopted_policy(log) or DEFAULT_POLICY)
     if background:
         runner.start()
+        store.summarising.start()
+        vectors.start()
     return store
+
+
+def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:
+    """What makes the embedder of the settings when it is needed; None for none."""
+    return None if settings.embedder == "none" else lambda: _embedder(settings)
+
+
+def _embedder(settings: Settings) -> Embedder:
+    from mnemolog.infra.embedders import FolderEmbedder, OpenAIEmbedder, SentenceEmbedder
+
+    dimensions = settings.embedder_dimensions
+    if dimensions is None:
+        return SentenceEmbedder()
+    if not settings.embedder_is_url:
+        return FolderEmbedder(Path(settings.embedder), dimensions)
+    key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
+    return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFolder:
+    """The vectors and the index of a data directory. Neither is made before it is needed."""
+
+    path: Path
+
+    def rows(self, *, make: bool) -> SqliteVectors | None:
+        file = self.path / VECTORS_FILE
+        if not make and not file.exists():
+            return None
+        from mnemolog.infra.vectors import SqliteVectors
+
+        return SqliteVectors(file)
+
+    def index(self, *, make: bool) -> EdgeIndex | None:
+        folder = self.path / INDEX_FOLDER
+        if not make and not folder.exists():
+            return None
+        from mnemolog.infra.index import EdgeIndex
+
+        return EdgeIndex(folder)
+
+
+def _worker_of(vault: Vault, tenant: str) -> str:
+    """The id under which a tenant's directory knows the workers of this package."""
+    ids = vault.resolve(Scope(vault.name(tenant) or tenant, agent=WORKER), create=True)
+    assert ids is not None
+    assert ids.agent is not None
+    return ids.agent
 
 
 def _lock(path: Path) -> Callable[[], None]:

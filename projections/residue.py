@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, MetaData, func, select
 
+from mnemolog.projections import summaries, working
 from mnemolog.projections.curated_rows import Tables
 from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
 
@@ -34,7 +35,10 @@ def in_curated(conn: Connection, event_ids: Sequence[str]) -> int:
 HOLDING: Final[dict[str, Callable[[Connection, Sequence[str]], int]]] = {
     "turns": in_turns,
     "curated": in_curated,
+    "summaries": summaries.held,
+    "working": working.held,
     "catalog": lambda conn, event_ids: 0,  # ids only, by design
+    "access": lambda conn, event_ids: 0,  # ids only, by design
 }
 
 

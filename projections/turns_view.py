@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
 from mnemolog.domain.events import Json
 from mnemolog.domain.lexical import Analyzer
@@ -19,6 +20,13 @@ _AT: Final = select(TURNS).where(
     TURNS.c.position.in_(bindparam("positions", expanding=True)),
     TURNS.c.scope.in_(bindparam("scopes", expanding=True)),
 )
+_SPOKEN: Final = or_(TURNS.c.role.is_(None), TURNS.c.role != "system")
+_SKETCH: Final = (
+    select(TURNS.c.position, TURNS.c.occurred_us, TURNS.c.session, TURNS.c.author, TURNS.c.tool, TURNS.c.kind)
+    .where(TURNS.c.scope.in_(bindparam("scopes", expanding=True)), _SPOKEN)
+    .order_by(TURNS.c.position)
+)
+_SKETCHED: Final = _SKETCH.where(TURNS.c.position.in_(bindparam("positions", expanding=True)))
 _ERROR, _BLOB = (list(TURNS.c.keys()).index(name) for name in ("error", "blob"))
 
 
@@ -46,6 +54,17 @@ class TurnRow:
     origin: int
     text: str
     blob: Json | None
+
+
+class Sketch(NamedTuple):
+    """A turn without its text."""
+
+    position: int
+    occurred_us: int
+    session: str | None
+    author: str | None
+    tool: str | None
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +134,44 @@ def at(conn: Connection, positions: Sequence[int], scopes: Collection[int]) -> d
     return found
 
 
+def sketches(
+    conn: Connection, scopes: Collection[int], positions: Sequence[int] | None = None
+) -> list[Sketch]:
+    """The turns of these scopes (at these positions only) in log order; what the system said is left out."""
+    inside = {"scopes": list(scopes)}
+    if positions is None:
+        return [Sketch(*row) for row in conn.execute(_SKETCH, inside)]
+    parts = (conn.execute(_SKETCHED, {**inside, "positions": some}) for some in _chunks(positions))
+    return [Sketch(*row) for rows in parts for row in rows]
+
+
+def beside(conn: Connection, scopes: Collection[int], positions: Sequence[int]) -> set[tuple[int, int]]:
+    """Pairs of turns that follow each other in a session, up to two turns before and behind each position."""
+    pairs: set[tuple[int, int]] = set()
+    for row in sketches(conn, scopes, positions):
+        if row.session is not None:
+            run = [*_near(conn, row, "<", "DESC")[::-1], row.position, *_near(conn, row, ">", "ASC")]
+            pairs |= set(pairwise(run))
+    return pairs
+
+
+def _near(conn: Connection, row: Sketch, side: str, order: str) -> list[int]:
+    sql = (
+        f"SELECT position FROM turns WHERE session = ? AND position {side} ?"
+        f" AND (role IS NULL OR role <> 'system') ORDER BY position {order} LIMIT 2"
+    )
+    return [found[0] for found in conn.exec_driver_sql(sql, (row.session, row.position))]
+
+
 def get(conn: Connection, event_id: str, scopes: Collection[int]) -> TurnRow | None:
     """The turn with this event id, if it belongs to these scopes."""
     return next(iter(_turns(conn, scopes, TURNS.c.event_id == event_id)), None)
+
+
+def by_ids(conn: Connection, event_ids: Sequence[str], scopes: Collection[int]) -> dict[str, TurnRow]:
+    """The turns with these event ids that belong to these scopes."""
+    found = [row for some in _chunks(event_ids) for row in _turns(conn, scopes, TURNS.c.event_id.in_(some))]
+    return {row.event_id: row for row in found}
 
 
 def by_call(conn: Connection, session: str, call_id: str, scopes: Collection[int]) -> list[TurnRow]:

@@ -16,7 +16,7 @@ from mnemolog import FORGOTTEN, Memory, MnemologError, Principal, Role, Scope
 from mnemolog.infra.clock import SeededClock, SeededIds
 from mnemolog.infra.settings import Settings
 
-VIEWS = ("catalog", "turns", "curated")
+VIEWS = ("catalog", "turns", "curated", "summaries", "working", "access")
 _OPENED = count()
 """A directory that is opened again gets other ids than before."""
 U1 = Scope("acme", user="u-1", project="billing", session="s-1")

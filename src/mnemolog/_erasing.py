@@ -236,11 +236,14 @@ class Eraser:
         self._store.runner.catch_up_all(position)
         rows = self._stragglers(work, rows)
         self._store.runner.catch_up_all()
+        tell("cleaning vectors")
+        self._store.vectors.erase()
         tell("removing large outputs")
         blobs = [row.event_id for row in rows if row.blob]
         removed = sum(self._store.blobs.delete(event_id) for event_id in blobs)
         tell("purging files")
-        purged = {name: self._store.runner.purge(name) for name in self._store.runner.names()}
+        purged = {f"view {name}": self._store.runner.purge(name) for name in self._store.runner.names()}
+        purged |= self._store.vectors.purge()
         truncated = self._store.log.checkpoint()
         tell("looking again")
         stores = self._verify(rows, blobs, removed, held, purged, truncated)
@@ -345,20 +348,19 @@ class Eraser:
         left = sum(self._store.blobs.exists(event_id) for event_id in blobs)
         stores = [log, StoreResult("blobs", len(blobs), removed, left)]
         for name, still in self._held(rows).items():
-            remark = "" if purged[name] else "physical purge is due: a reader was in the way"
-            stores.append(
-                StoreResult(f"view {name}", held[name], held[name] - still, still, remark, not purged[name])
-            )
+            remark = "" if purged.get(name, True) else "physical purge is due: a reader was in the way"
+            found = max(held.get(name, 0), still)
+            stores.append(StoreResult(name, found, found - still, still, remark, not purged.get(name, True)))
         return tuple(stores)
 
     def _held(self, rows: list[CatalogRow]) -> dict[str, int]:
-        """How many of the events each view holds content of."""
+        """Store → how many of the events it holds something of; of vectors, how many."""
         ids = [row.event_id for row in rows]
         found = {}
         for name in self._store.runner.names():
             with self._store.runner.read(name) as conn:
-                found[name] = HOLDING[name](conn, ids)
-        return found
+                found[f"view {name}"] = HOLDING[name](conn, ids)
+        return found | self._store.vectors.holding([row.position for row in rows])
 
 
 def resume_unfinished(eraser: Eraser) -> list[ErasureReceipt]:
@@ -377,6 +379,14 @@ def remove_orphans(store: Store) -> int:
         with store.runner.read("catalog") as conn:
             keep = {row.event_id for row in catalog.find_all(conn, names) if row.blob and not row.erased}
     return store.blobs.sweep(keep)
+
+
+def the_one(**targets: str | None) -> tuple[str, str]:
+    """What is to be erased, and its id. Raises InvalidInput for none, and for more than one."""
+    chosen = [(what, target) for what, target in targets.items() if target is not None]
+    if len(chosen) != 1:
+        raise InvalidInput("name exactly one of event=, record=, session= or subject=")
+    return chosen[0]
 
 
 def erased_scope(scope: Scope, what: str, target: object) -> Scope:

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
 
 from sqlalchemy import Connection, MetaData
 
-from mnemolog._guard import Guard, without_session
+from mnemolog._guard import Guard
+from mnemolog._recalling import Asked, Recaller, status_named, turn_hit
 from mnemolog.domain import ingress
-from mnemolog.domain.context import RECENT, Entry, LeftOut, assemble, estimate_tokens
-from mnemolog.domain.errors import ErasedScope, InvalidInput, NotFound
-from mnemolog.domain.events import FORGOTTEN, ContextAssembled, Forgotten, Receipt, Recorded
-from mnemolog.domain.principal import Action, Tier, levels_asked
+from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.domain.events import FORGOTTEN, Forgotten, Recorded
+from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
-from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, sees
+from mnemolog.domain.scope import Scope, ScopeIds, sees
 from mnemolog.projections import catalog, turns_view
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.scopes import ScopeTable, record_scope
-from mnemolog.projections.turns_view import TurnRow, TurnsView
-from mnemolog.results import Context, ContextReceipt, Hit, MemoryRecord, OutputRange
+from mnemolog.results import Hit, MemoryRecord, OutputRange
 
-MAX_K: Final = 1_000
-TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
-_RECENT_TURNS: Final = 50
-_CONTEXT_HITS: Final = 50
 Moment = datetime | str | None
 
 
@@ -47,166 +41,40 @@ class Reader:
         self._guard = guard
         self._store = guard.store
         self._curated = CuratedView(self._store.curated)
-        self._turns = TurnsView(self._store.turns.index, self._store.turns.analyzer)
+        self._recaller = Recaller(self._store, self, self._curated)
         self._scopes = ScopeTable(MetaData())
 
     # Recall ----------------------------------------------------------------------------------------------------
 
-    def recall(
-        self,
-        scope: Scope,
-        query: str,
-        *,
-        k: int,
-        since: Moment,
-        until: Moment,
-        now: Moment,
-        at_least: int | None,
-        exact: bool | Collection[str],
-        kinds: Collection[str] | None,
-        history: bool,
-    ) -> list[Hit]:
-        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
-        if not 1 <= k <= MAX_K:
-            raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
-        bounds = self._bound(scope, since, "since"), self._bound(scope, until, "until")
-        at, levels = self._now(scope, now), levels_asked(scope, exact)
-        at_least = self._store.log.head() if at_least is None else at_least
-        hits: list[Hit] = []
-        if kinds is None or not TURN_KINDS.issuperset(kinds):
-            hits += self._record_hits(scope, query, k, bounds, at, at_least, levels, kinds, history)
-        if kinds is None or not TURN_KINDS.isdisjoint(kinds):
-            hits += self._turn_hits(scope, query, k, bounds, at_least, levels, kinds)
-        hits.sort(key=lambda hit: (-hit.score, hit.record_id is None))
-        return hits[:k]
+    def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
+        """The best `k`, best first."""
+        return self._recaller.recall(scope, query, k, asked)
 
-    def _record_hits(
-        self,
-        scope: Scope,
-        query: str,
-        k: int,
-        bounds: tuple[int | None, int | None],
-        now: datetime,
-        at_least: int | None,
-        exact: frozenset[str],
-        kinds: Collection[str] | None,
-        history: bool,
-    ) -> list[Hit]:
-        with self._view("curated", scope, at_least, exact) as view:
-            found = self._curated.search(
-                view.conn,
-                view.scopes,
-                query,
-                now,
-                limit=k if bounds == (None, None) else MAX_K,
-                kinds=kinds,
-                include_history=history,
-            )
-        return [
-            _record_hit(record, score)
-            for record, score in found
-            if record.content is not None and _within(record.occurred_at, bounds)
-        ]
+    # For contexts ----------------------------------------------------------------------------------------------
 
-    def _turn_hits(
-        self,
-        scope: Scope,
-        query: str,
-        k: int,
-        bounds: tuple[int | None, int | None],
-        at_least: int | None,
-        exact: frozenset[str],
-        kinds: Collection[str] | None,
-    ) -> list[Hit]:
-        with self._view("turns", scope, at_least, exact) as view:
-            found = self._turns.search(
-                view.conn,
-                view.scopes,
-                query,
-                since_us=bounds[0],
-                until_us=bounds[1],
-                limit=k if kinds is None or TURN_KINDS.issubset(kinds) else MAX_K,
-            )
-        return [_turn_hit(row, score) for row, score in found if kinds is None or row.kind in kinds]
+    def hits(self, scope: Scope, query: str, k: int, now: datetime, position: int) -> list[Hit]:
+        """As `recall`, at a position, over everything that may enter a context."""
+        return self.recall(scope, query, k, Asked(now=now, at_least=position))
 
-    # Context ---------------------------------------------------------------------------------------------------
+    def current(self, scope: Scope, now: datetime, position: int) -> list[Record]:
+        """The readable records by kind, then authority, then the newest first."""
+        with self.view("curated", scope, position) as view:
+            return self._curated.current(view.conn, view.scopes, now)
 
-    def context(self, scope: Scope, query: str, *, budget: int, now: Moment, at_least: int | None) -> Context:
-        if budget < 1:
-            raise InvalidInput("budget must be a positive number of tokens")
-        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
-        at = self._now(scope, now)
-        position = self._store.log.head() if at_least is None else at_least
-        session = self._session(scope)
-        layers = [
-            self._current(scope, at, position),
-            self._found(scope, query, at, position, session),
-            self._recent(scope, position, session),
-        ]
-        made = assemble(layers, budget, estimate_tokens)
-        entries = tuple(
-            {
-                "id": item.entry.id,
-                "version": item.entry.version,
-                "layer": item.entry.layer,
-                "tokens": item.tokens,
-                **({"reference": True} if item.entry.reference is not None else {}),
-            }
-            for item in made.placed
-        )
-        receipt = self._receipt(scope, query, budget, made.tokens, entries, made.left_out, position)
-        return Context(made.text, receipt)
+    def record(self, scope: Scope, record_id: str, now: datetime) -> Record | None:
+        """The record as it is at the head of the log."""
+        with self.view("curated", scope, None) as view:
+            return self._curated.get(view.conn, record_id, view.scopes, now)
 
-    def _current(self, scope: Scope, now: datetime, position: int) -> list[Entry]:
-        with self._view("curated", scope, position, frozenset()) as view:
-            return [_record_entry(record) for record in self._curated.current(view.conn, view.scopes, now)]
+    def moment(self, scope: Scope, now: Moment) -> datetime:
+        """The moment at which validity is judged."""
+        return self._now(scope, now)
 
-    def _found(
-        self, scope: Scope, query: str, now: datetime, position: int, session: str | None
-    ) -> list[Entry]:
-        hits = self._turn_hits(scope, query, _CONTEXT_HITS, (None, None), position, frozenset(), TURN_KINDS)
-        return [_hit_entry(hit, "hits", session) for hit in hits]
-
-    def _recent(self, scope: Scope, position: int, session: str | None) -> list[Entry]:
-        """The session's last turns, newest first, so that the budget keeps the newest."""
-        if session is None:
-            return []
-        with self._view("turns", scope, position, frozenset()) as view:
-            rows = turns_view.recent(view.conn, view.scopes, session=session, limit=_RECENT_TURNS)
-        spoken = [row for row in reversed(rows) if row.role != "system"]
-        return [_hit_entry(_turn_hit(row, 0.0), RECENT, session) for row in spoken]
-
-    def _receipt(
-        self,
-        scope: Scope,
-        query: str,
-        budget: int,
-        tokens: int,
-        entries: tuple[dict[str, Any], ...],
-        left_out: tuple[LeftOut, ...],
-        position: int,
-    ) -> ContextReceipt:
-        """Append the receipt to the log. It outlives the session that it was for."""
-        ids = self._guard.noting_ids(scope)
-        event = ContextAssembled(
-            query=self._store.vault.keyed_hash(ids.user or ids.tenant, b"query", query.encode()).hex(),
-            budget=budget,
-            tokens=tokens,
-            entries=entries,
-            left_out=tuple({"id": one.id, "reason": one.reason} for one in left_out),
-            position=position,
-        )
-        try:
-            receipt = self._note(event, ids)
-        except ErasedScope:
-            receipt = self._note(event, ScopeIds(without_session(ids)))
-        return ContextReceipt(receipt.event_id, receipt.position, budget, tokens, entries, left_out, position)
-
-    def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
-        home = ids.user or ids.tenant
-        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
-        draft = replace(self._guard.note(event, ids), scope=ids, stream=stream, subjects=(home,))
-        return self._store.log.append([draft])[0]
+    def view(
+        self, name: str, scope: Scope, at_least: int | None, exact: frozenset[str] = frozenset()
+    ) -> AbstractContextManager[View]:
+        """A read transaction on a view, caught up, with the numbers of the scopes that the caller sees in it."""
+        return self._view(name, scope, at_least, exact)
 
     # Records and events ----------------------------------------------------------------------------------------
 
@@ -228,7 +96,7 @@ class Reader:
                 view.scopes,
                 self._now(scope, now),
                 kinds=kinds,
-                statuses=None if status is None else [_status(one) for one in status],
+                statuses=None if status is None else [status_named(one) for one in status],
                 include_history=history,
                 believed_at=believed_at,
             )
@@ -253,7 +121,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return _turn_hit(turn, 0.0)
+            return turn_hit(turn)
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -352,7 +220,8 @@ class Reader:
             now, "now", zone=lambda: self._store.zone_of(scope), now=self._store.clock.now()
         )
 
-    def _bound(self, scope: Scope, value: Moment, what: str) -> int | None:
+    def bound(self, scope: Scope, value: Moment, what: str) -> int | None:
+        """Microseconds of a bound in time; a time without zone is of the session's."""
         if value is None:
             return None
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
@@ -389,72 +258,6 @@ class Reader:
             session=record.session and self._store.vault.name(record.session),
             feedback=(record.up, record.down),
         )
-
-
-def _record_hit(record: Record, score: float) -> Hit:
-    return Hit(
-        text=record.content or "",
-        score=score,
-        signals={"lexical": score},
-        event_ids=record.event_ids,
-        record_id=record.id,
-        occurred_at=datetime.fromisoformat(record.occurred_at),
-        kind=record.kind,
-        version=record.version,
-        status=str(record.status),
-        origin=record.trust,
-        session=record.session,
-    )
-
-
-def _turn_hit(row: TurnRow, score: float) -> Hit:
-    return Hit(
-        text=row.text,
-        score=score,
-        signals={"lexical": score},
-        event_ids=(row.event_id,),
-        record_id=None,
-        occurred_at=datetime.fromisoformat(row.occurred_at),
-        kind=row.kind,
-        role=row.role,
-        author=row.author or row.tool,
-        origin=Tier(row.origin),
-        session=row.session,
-    )
-
-
-def _record_entry(record: Record) -> Entry:
-    slot = f" {'/'.join(record.slot)}" if record.slot else ""
-    status = "" if record.status is Status.CURRENT else f" ({record.status})"
-    label = f"memory {record.kind}{slot}{status} {record.occurred_at[:10]} {_origin(record.trust)}"
-    return Entry(record.id, record.version, "memory", label, record.content or "", record.trust)
-
-
-def _hit_entry(hit: Hit, layer: str, session: str | None) -> Entry:
-    """Text of untrusted origin enters a context outside its own session only as a labelled reference."""
-    who = " ".join(part for part in (hit.kind, hit.role, hit.author) if part)
-    label = f"{who} {hit.occurred_at.isoformat(timespec='minutes')} {_origin(hit.origin)}"
-    foreign = hit.origin <= Tier.UNTRUSTED_TOOL and hit.session != session
-    reference = f"{len(hit.text)} characters; read_output {hit.event_ids[0]}" if foreign else None
-    return Entry(hit.event_ids[0], 1, layer, label, hit.text, hit.origin, hit.session, reference)
-
-
-def _origin(tier: Tier) -> str:
-    return tier.name.lower().replace("_", " ")
-
-
-def _within(occurred_at: str, bounds: tuple[int | None, int | None]) -> bool:
-    if bounds == (None, None):
-        return True
-    at = ingress.microseconds(datetime.fromisoformat(occurred_at))
-    return (bounds[0] is None or at >= bounds[0]) and (bounds[1] is None or at < bounds[1])
-
-
-def _status(name: str) -> Status:
-    try:
-        return Status(name)
-    except ValueError:
-        raise InvalidInput(f"status must be one of {', '.join(Status)}, not {name!r}") from None
 
 
 def _text_of(recorded: Recorded) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader
@@ -30,6 +30,24 @@ from mnemolog.projections.catalog import CatalogRow
 
 KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
 _ACTS: Final = {"retract": MemoryRetracted, "confirm": MemoryConfirmed, "dispute": MemoryDisputed}
+
+
+class Acting(TypedDict, total=False):
+    """What an act on a record may say. expected_version: raises VersionConflict when the record has moved on."""
+
+    reason: str | None
+    expected_version: int | None
+    occurred_at: datetime | str | None
+    key: str | None
+
+
+class Correcting(Acting, total=False):
+    """What a correction may say besides the new content; times that it leaves out stay as they were."""
+
+    evidence: Sequence[str | Mapping[str, Any]]
+    valid_from: datetime | str | None
+    valid_to: datetime | str | None
+    expires_at: datetime | str | None
 
 
 class Stater:
@@ -64,25 +82,18 @@ class Stater:
             ids=ids,
         )
 
-    def correct(
-        self,
-        scope: Scope,
-        record_id: str,
-        content: str,
-        reason: str | None,
-        times: Mapping[str, Any],
-        evidence: Sequence[str | Mapping[str, Any]],
-        about: About,
-    ) -> Receipt:
-        cited, about = self._cited(scope, evidence, replace(about, began_at=self._store.position))
+    def correct(self, scope: Scope, record_id: str, content: str, given: Correcting) -> Receipt:
+        about = replace(_about(given), began_at=self._store.position)
+        cited, about = self._cited(scope, given.get("evidence", ()), about)
+        times = self._times(scope, given)
         event = MemoryCorrected(
-            ingress.statement(content), self._reason(reason), **self._times(scope, times), evidence=cited
+            ingress.statement(content), self._reason(given.get("reason")), **times, evidence=cited
         )
         return self._on_record(scope, record_id, event, about)
 
-    def act(self, scope: Scope, act: str, record_id: str, reason: str | None, about: About) -> Receipt:
-        about = replace(about, began_at=self._store.position)
-        return self._on_record(scope, record_id, _ACTS[act](self._reason(reason)), about)
+    def act(self, scope: Scope, act: str, record_id: str, given: Acting) -> Receipt:
+        about = replace(_about(given), began_at=self._store.position)
+        return self._on_record(scope, record_id, _ACTS[act](self._reason(given.get("reason"))), about)
 
     def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
@@ -114,7 +125,7 @@ class Stater:
 
     def _times(self, scope: Scope, given: Mapping[str, Any]) -> dict[str, Any]:
         moments: dict[str, datetime | None] = {
-            name: None if given[name] is None else self._writer.moment(scope, given[name], name)
+            name: None if given.get(name) is None else self._writer.moment(scope, given[name], name)
             for name in ("valid_from", "valid_to", "expires_at")
         }
         ingress.interval(moments["valid_from"], moments["valid_to"])
@@ -205,6 +216,11 @@ class Stater:
             stream=record_id,
             ids=ids,
         )
+
+
+def _about(given: Acting) -> About:
+    at, key, expected = given.get("occurred_at"), given.get("key"), given.get("expected_version")
+    return About(at, key, expected_version=expected)
 
 
 def _slot(slot: object) -> tuple[str, str]:

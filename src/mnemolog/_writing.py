@@ -78,7 +78,7 @@ class Writer:
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
         """Append all or none; large bodies of what was not appended are removed again."""
         try:
-            receipts = self._store.log.append(drafts)
+            receipts = self._store.accesses.append(drafts)
         except BaseException:
             self._drop_blobs(drafts)
             raise

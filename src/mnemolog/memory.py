@@ -6,15 +6,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, resume_unfinished
+from mnemolog._accessing import Trail
+from mnemolog._contexts import Contexts, Tokenizer
+from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, resume_unfinished, the_one
 from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
 from mnemolog._reading import Reader
-from mnemolog._stating import Stater
+from mnemolog._recalling import Asked, Asking
+from mnemolog._stating import Acting, Correcting, Stater
+from mnemolog._working import Desk
 from mnemolog._writing import About, Writer
-from mnemolog.domain.errors import InvalidInput, MnemologError, NotFound
+from mnemolog.domain.errors import MnemologError, NotFound
 from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
@@ -23,7 +27,11 @@ from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.settings import Settings
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
+from mnemolog.projections.working import TaskState
 from mnemolog.results import Context, Hit, MemoryRecord, OutputRange
+
+if TYPE_CHECKING:
+    from mnemolog.projections.embedding import Embedder
 
 Moment = datetime | str | None
 
@@ -33,9 +41,7 @@ class Memory:
 
     Times are aware datetimes or ISO 8601 text; a time without zone takes the one its session was opened with.
     Every write is on disk when it returns, and is visible to the next read. All errors derive from
-    `MnemologError`; bad values are also `ValueError`.
-
-    operations: the operator's face (status, lag, rebuild, parked events, keys).
+    `MnemologError`; bad values are also `ValueError`. operations: the operator's and the auditor's face.
     """
 
     def __init__(self, store: Store, principal: Principal) -> None:
@@ -46,6 +52,9 @@ class Memory:
         self._reader = Reader(self._guard)
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
+        self._desk = Desk(self._guard, self._writer)
+        self._contexts = Contexts(self._guard, self._reader, self._desk)
+        self._trail = Trail(self._guard)
         self.operations = Operations(self._guard)
 
     @classmethod
@@ -59,12 +68,13 @@ class Memory:
         background: bool = True,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        embedder: Embedder | None = None,
     ) -> Self:
         """Open the memory in a data directory, and create what is missing.
 
-        background=False starts no thread: views then advance when they are read.
-        clock and ids: for repeatable runs.
-        Raises StoreInUse, KeysMissing, and NotFound for a missing directory with create=False.
+        background=False starts no thread: views then advance when they are read, nobody writes summaries, and
+        vectors wait for `operations.embed`. embedder: one of your own, instead of the one of the settings.
+        clock and ids: for repeatable runs. Raises StoreInUse, KeysMissing; NotFound where create=False.
         """
         store = open_store(
             Path(path),
@@ -73,6 +83,7 @@ class Memory:
             background=background,
             clock=clock,
             ids=ids,
+            embedder=embedder,
         )
         try:
             memory = cls(store, principal)
@@ -282,135 +293,111 @@ class Memory:
         }
         return self._stater.remember(scope, content, details, evidence, belongs_to, about)
 
-    def correct(
-        self,
-        scope: Scope,
-        record_id: str,
-        content: str,
-        *,
-        reason: str | None = None,
-        evidence: Sequence[str | Mapping[str, Any]] = (),
-        valid_from: Moment = None,
-        valid_to: Moment = None,
-        expires_at: Moment = None,
-        expected_version: int | None = None,
-        occurred_at: Moment = None,
-        key: str | None = None,
-    ) -> Receipt:
+    def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.
 
         A correction by a person outranks every machine. expected_version: raises VersionConflict when the record
         has moved on. Raises NotFound for a record that is not in the caller's scope.
         """
         self._guard.enter(Action.STATE, scope)
-        about = About(occurred_at, key, expected_version=expected_version)
-        times = {"valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at}
-        return self._stater.correct(scope, record_id, content, reason, times, evidence, about)
+        return self._stater.correct(scope, record_id, content, about)
 
-    def retract(
-        self,
-        scope: Scope,
-        record_id: str,
-        *,
-        reason: str | None = None,
-        expected_version: int | None = None,
-        occurred_at: Moment = None,
-        key: str | None = None,
-    ) -> Receipt:
+    def retract(self, scope: Scope, record_id: str, **about: Unpack[Acting]) -> Receipt:
         """Take a record back. What it had superseded is current again."""
-        return self._act(scope, "retract", record_id, reason, expected_version, occurred_at, key)
+        return self._act(scope, "retract", record_id, about)
 
-    def confirm(
-        self,
-        scope: Scope,
-        record_id: str,
-        *,
-        reason: str | None = None,
-        expected_version: int | None = None,
-        occurred_at: Moment = None,
-        key: str | None = None,
-    ) -> Receipt:
+    def confirm(self, scope: Scope, record_id: str, **about: Unpack[Acting]) -> Receipt:
         """Say that a record is right: sets when it was last verified, and ends a dispute."""
-        return self._act(scope, "confirm", record_id, reason, expected_version, occurred_at, key)
+        return self._act(scope, "confirm", record_id, about)
 
-    def dispute(
+    def dispute(self, scope: Scope, record_id: str, **about: Unpack[Acting]) -> Receipt:
+        """Say that a record may be wrong: it stays readable, marked as disputed."""
+        return self._act(scope, "dispute", record_id, about)
+
+    def _act(self, scope: Scope, act: str, record_id: str, about: Acting) -> Receipt:
+        self._guard.enter(Action.STATE, scope)
+        return self._stater.act(scope, act, record_id, about)
+
+    # Working state ---------------------------------------------------------------------------------------------
+
+    def set_state(
         self,
         scope: Scope,
-        record_id: str,
+        task: str,
+        values: Mapping[str, Any],
         *,
-        reason: str | None = None,
         expected_version: int | None = None,
         occurred_at: Moment = None,
         key: str | None = None,
     ) -> Receipt:
-        """Say that a record may be wrong: it stays readable, marked as disputed."""
-        return self._act(scope, "dispute", record_id, reason, expected_version, occurred_at, key)
+        """Say where a task of the session is: sets these keys, removes those whose value is None, keeps the others.
 
-    def _act(
-        self,
-        scope: Scope,
-        act: str,
-        record_id: str,
-        reason: str | None,
-        expected_version: int | None,
-        occurred_at: Moment,
-        key: str | None,
-    ) -> Receipt:
-        self._guard.enter(Action.STATE, scope)
-        about = About(occurred_at, key, expected_version=expected_version)
-        return self._stater.act(scope, act, record_id, reason, about)
+        expected_version: raises VersionConflict when the task has moved on (0: nobody has touched it yet).
+        """
+        self._guard.enter(Action.RECORD, scope)
+        return self._desk.set_state(scope, task, values, expected_version, About(occurred_at, key))
+
+    def state(self, scope: Scope, task: str) -> TaskState:
+        """A task's values and version, and who changed each key; empty at version 0 where there is nothing."""
+        self._guard.enter(Action.READ, scope)
+        return self._desk.state(scope, task)
+
+    def states(self, scope: Scope) -> list[TaskState]:
+        """The states of all tasks of the scope's session, the one that changed last at the end."""
+        self._guard.enter(Action.READ, scope)
+        return self._desk.states(scope)
 
     # Reading ---------------------------------------------------------------------------------------------------
 
-    def recall(
-        self,
-        scope: Scope,
-        query: str,
-        *,
-        k: int = 10,
-        since: Moment = None,
-        until: Moment = None,
-        now: Moment = None,
-        at_least: int | None = None,
-        exact: bool | Collection[str] = False,
-        kinds: Collection[str] | None = None,
-        history: bool = False,
-    ) -> list[Hit]:
+    def recall(self, scope: Scope, query: str, *, k: int = 10, **asked: Unpack[Asking]) -> list[Hit]:
         """The `k` records and events of the caller's scope that answer the query best, best first.
 
         since, until: bounds of occurred_at, [since, until). now: the moment at which validity is judged.
         at_least: a position that must be visible (default: everything that is in the log now).
         exact: levels that must equal the scope's, absence included; True for all. A level may be `ANY`.
-        kinds: turn, chunk, tool_call, tool_result and kinds of records. history: superseded records too.
+        kinds: turn, chunk, tool_call, tool_result and kinds of records. author, tool: of turns; slot, status: of
+        records. history: superseded records too. What the query says of time ("last week", "지난주") is a bound in
+        the zone of the session, else of `now`; without such turns, and for dates, it only lifts.
         """
         self._guard.enter(Action.READ, scope)
-        return self._reader.recall(
-            scope,
-            query,
-            k=k,
-            since=since,
-            until=until,
-            now=now,
-            at_least=at_least,
-            exact=exact,
-            kinds=kinds,
-            history=history,
-        )
+        hits = self._reader.recall(scope, query, k, Asked(**asked))
+        return self._trail.some("recall", scope, hits, query)
 
     def context(
-        self, scope: Scope, query: str, *, budget: int, now: Moment = None, at_least: int | None = None
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        budget: int | None = None,
+        window: int | None = None,
+        layers: Collection[str] | None = None,
+        tokenizer: Tokenizer | None = None,
+        now: Moment = None,
+        at_least: int | None = None,
     ) -> Context:
-        """What the agent should read before it answers: current records, then hits, then recent turns.
+        """What the agent should read before it answers, the most binding first, the present state last.
 
-        budget: tokens that `context.text` may have. Entries are whole or absent. The receipt is in the log.
+        budget: tokens that `context.text` may have; or window: tokens of the model, of which the policy gives a
+        share. Entries are whole or absent. The receipt is in the log.
+        layers: only some of boot, tools, memory, session; what the others do not use is theirs.
+        tokenizer: counts tokens (or has `encode`, as tiktoken's do); an estimate on the safe side where not given.
         """
         self._guard.enter(Action.READ, scope)
-        return self._reader.context(scope, query, budget=budget, now=now, at_least=at_least)
+        return self._contexts.context(
+            scope,
+            query,
+            budget=budget,
+            window=window,
+            layers=layers,
+            tokenizer=tokenizer,
+            now=now,
+            at_least=at_least,
+        )
 
     def get(self, scope: Scope, id: str, *, now: Moment = None) -> MemoryRecord | Hit | Forgotten:
         """A record or an event by its id; FORGOTTEN where it was erased. Raises NotFound."""
         self._guard.enter(Action.READ, scope)
-        return self._reader.get(scope, id, now)
+        return self._trail.one("get", scope, id, self._reader.get(scope, id, now))
 
     def records(
         self,
@@ -429,7 +416,7 @@ class Memory:
         Without `status` or `history`, only what is current (or disputed) at `now`.
         """
         self._guard.enter(Action.READ, scope)
-        return self._reader.records(
+        found = self._reader.records(
             scope,
             kinds=kinds,
             status=status,
@@ -439,18 +426,20 @@ class Memory:
             exact=exact,
             history=history,
         )
+        return self._trail.some("records", scope, found)
 
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         """Everything that happened to a record and to the others in its slot, oldest first."""
         self._guard.enter(Action.READ, scope)
-        return self._reader.history(scope, record_id)
+        return self._trail.some("history", scope, self._reader.history(scope, record_id))
 
     def read_output(
         self, scope: Scope, event_id: str, start: int = 0, end: int | None = None
     ) -> OutputRange | Forgotten:
         """Characters [start, end) of what an event holds, however large. FORGOTTEN where it was erased."""
         self._guard.enter(Action.READ, scope)
-        return self._reader.read_output(scope, event_id, start, end)
+        found = self._reader.read_output(scope, event_id, start, end)
+        return self._trail.one("read_output", scope, event_id, found)
 
     def log(
         self, *, after: int = 0, limit: int = 100, topics: Collection[str] | None = None
@@ -491,10 +480,6 @@ class Memory:
         names only the tenant.
         """
         self._store.check_open()
-        targets = {"event": event, "record": record, "session": session, "subject": subject}
-        chosen = [(what, target) for what, target in targets.items() if target is not None]
-        if len(chosen) != 1:
-            raise InvalidInput("name exactly one of event=, record=, session= or subject=")
-        what, target = chosen[0]
+        what, target = the_one(event=event, record=record, session=session, subject=subject)
         self._guard.enter(Action.ERASE, erased_scope(scope, what, target))
         return self._eraser.plan(scope, what, target, reason=reason, keep_evidence=keep_evidence)

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
+from mnemolog._auditing import Auditor, ContextAudit, Exposure
 from mnemolog._guard import Guard
 from mnemolog.domain.errors import InvalidInput, NotFound
-from mnemolog.domain.events import Draft, Event, ParkedEventDismissed, ParkedEventReplayed, Receipt
+from mnemolog.domain.events import (
+    Draft,
+    Event,
+    ParkedEventDismissed,
+    ParkedEventReplayed,
+    PolicyAdopted,
+    Receipt,
+)
+from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE
+from mnemolog.domain.scope import Scope
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
+from mnemolog.infra.policies import parse_policy, read_policy
 from mnemolog.projections import catalog
 from mnemolog.results import Parked, ProjectionStatus, Status
 
@@ -22,6 +34,7 @@ class Operations:
 
     def __init__(self, guard: Guard) -> None:
         self._guard, self._store = guard, guard.store
+        self._auditor = Auditor(guard)
 
     def projections(self) -> list[ProjectionStatus]:
         """How far every view is behind the log."""
@@ -40,17 +53,43 @@ class Operations:
             for lag in self._store.runner.lag()
         ]
 
+    def vectors(self) -> list[ProjectionStatus]:
+        """How far the vectors are behind the log, and the index, counted in changes, behind the vectors.
+
+        Empty where there are none (yet): recall then goes by words alone.
+        """
+        self._guard.enter_store(Action.INSPECT)
+        return [
+            ProjectionStatus(
+                lag.name, lag.version, lag.position, lag.head, lag.head - lag.position, 0, 0, lag.condition
+            )
+            for lag in self._store.vectors.lags()
+        ]
+
     def catch_up(self, timeout: float = 60.0) -> int:
-        """Advance every view to the head of the log; returns that position."""
+        """Advance every view to the head of the log; returns that position. Vectors are `embed`'s business."""
         self._guard.enter_store(Action.OPERATE)
         return self._store.runner.catch_up_all(timeout=timeout)
+
+    def embed(self, timeout: float | None = None) -> int:
+        """Embed, in this thread, what has no vectors yet, and index them; how far the log is embedded then.
+
+        Some hundred texts a second. Needed where nothing runs in the background. timeout: seconds after which no
+        further batch is begun.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        return self._store.vectors.catch_up(timeout)
 
     def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it.
 
+        "index" is filled anew from the stored vectors; nothing is embedded again.
         progress: called with (events done, events in all) now and then.
         """
         self._guard.enter_store(Action.OPERATE)
+        if name == "index":
+            self._store.vectors.rebuild_index()
+            return
         self._store.runner.rebuild(name, batch_size, progress)
 
     def dump_hash(self, name: str) -> str:
@@ -90,6 +129,37 @@ class Operations:
         row = self._parked_at(name, position)
         return self._decide(position, ParkedEventDismissed(name, row.event_id, position, reason))
 
+    def policy(self) -> Policy:
+        """What decides about contexts and summaries now."""
+        self._guard.enter_store(Action.INSPECT)
+        return self._store.policy
+
+    def adopt_policy(self, document: str | Path) -> Receipt:
+        """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
+
+        The document is an event of the store's own; adopting what decides already is one more event.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        text = read_policy(document) if isinstance(document, Path) else document
+        policy = parse_policy(text)
+        home = self._store.vault.resolve(Scope(WORKER), create=True)
+        assert home is not None
+        event = PolicyAdopted(text, policy.hash, self._store.policy.hash)
+        receipt = self._store.log.append([self._guard.note(event, home)])[0]
+        self._store.adopt(policy)
+        return receipt
+
+    def audit_record(self, id: str) -> list[Exposure]:
+        """Every context and read that a record or an event was part of, oldest first; for who may inspect.
+
+        Only scopes that the principal may see are told of. Raises NotFound.
+        """
+        return self._auditor.record(id)
+
+    def audit_context(self, event_id: str) -> ContextAudit:
+        """What a context held and left out, by the id of its receipt. Raises NotFound."""
+        return self._auditor.context(event_id)
+
     def rotate_root_key(self, new: bytes | None = None) -> None:
         """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
         self._guard.enter_store(Action.OPERATE)
@@ -107,8 +177,9 @@ class Operations:
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
-        files = {"log": LOG_FILE, "keys": KEYS_FILE}
-        sizes = {name: (store.path / file).stat().st_size for name, file in files.items()}
+        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
+        paths = {name: store.path / file for name, file in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
         sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
         sizes[BLOBS_FOLDER] = store.blobs.size()
         projections = self.projections()
@@ -125,6 +196,7 @@ class Operations:
             path=str(store.path),
             head=store.log.head(),
             projections=tuple(projections),
+            vectors=tuple(self.vectors()),
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
             warnings=tuple(warnings),
@@ -135,7 +207,8 @@ class Operations:
 
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""
-        for name, trouble in self._store.runner.health().troubles.items():
+        troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
+        for name, trouble in troubles:
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
                 yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"

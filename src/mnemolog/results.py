@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -53,14 +53,57 @@ class ContextReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context that fits: `text` has `receipt.tokens` tokens; `messages` is the same as one chat message."""
+    """A context that fits: `text` has `receipt.tokens` tokens.
 
-    text: str
+    memory: what is known, bordered; state: what is being done right now, bordered, for the place that is read last.
+    """
+
+    memory: str
+    state: str
     receipt: ContextReceipt
 
     @property
-    def messages(self) -> list[dict[str, str]]:
+    def text(self) -> str:
+        return "\n".join(part for part in (self.memory, self.state) if part)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The whole as one chat message; none where there is nothing."""
         return [{"role": "user", "content": self.text}] if self.text else []
+
+    def openai(self, messages: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """Messages for OpenAI's chat API: system messages, what is known, the given ones, the present state."""
+        leading = next((at for at, one in enumerate(messages) if not _is_system(one)), len(messages))
+        known = [{"role": "user", "content": self.memory}] if self.memory else []
+        now = [{"role": "user", "content": self.state}] if self.state else []
+        return [*map(dict, messages[:leading]), *known, *map(dict, messages[leading:]), *now]
+
+    def anthropic(self, messages: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """Messages for Anthropic's API, whose system prompt is no message: roles alternate, contents are blocks."""
+        made = [{"role": one["role"], "content": _blocks(one["content"])} for one in messages]
+        for text, first in ((self.memory, True), (self.state, False)):
+            if text:
+                _add(made, {"type": "text", "text": text}, first)
+        return made
+
+
+def _is_system(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in ("system", "developer")
+
+
+def _blocks(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _add(messages: list[dict[str, Any]], block: dict[str, str], first: bool) -> None:
+    """Into the user's message at that end, behind results of tools, which must come first; else as a new one."""
+    at = 0 if first else -1
+    if not messages or messages[at]["role"] != "user":
+        messages.insert(0 if first else len(messages), {"role": "user", "content": [block]})
+        return
+    content = messages[at]["content"]
+    results = sum(isinstance(one, dict) and one.get("type") == "tool_result" for one in content)
+    content.insert(results if first else len(content), block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +191,7 @@ class Status:
     path: str
     head: int
     projections: tuple[ProjectionStatus, ...]
+    vectors: tuple[ProjectionStatus, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

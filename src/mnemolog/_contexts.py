@@ -1,0 +1,409 @@
+"""`Memory.context`: gathers what may enter, lets the domain choose, looks once more, and leaves the receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from mnemolog._guard import Guard, without_session
+from mnemolog._reading import Reader
+from mnemolog._working import Desk
+from mnemolog.domain import ingress
+from mnemolog.domain.context import (
+    GROUPS,
+    Assembly,
+    Entry,
+    Layer,
+    LeftOut,
+    Portion,
+    TokenCounter,
+    estimate_tokens,
+    scaled,
+)
+from mnemolog.domain.errors import ErasedScope, InvalidInput
+from mnemolog.domain.events import ContextAssembled, Receipt
+from mnemolog.domain.landmarks import Mark
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import READABLE, Record, Status
+from mnemolog.domain.rendering import assemble, preview, speaker, written
+from mnemolog.domain.scope import ANY, RECORD_LEVELS, SESSION_LEVELS, Scope, ScopeIds
+from mnemolog.projections import catalog, summaries_view, turns_view
+from mnemolog.projections.summaries_view import SummaryRow
+from mnemolog.projections.turns_view import TurnRow
+from mnemolog.projections.working import TaskState
+from mnemolog.results import Context, ContextReceipt, Hit
+
+_TOKENS_PER_TURN: Final = 25
+"""How short turns are at the shortest, for how many candidates a budget can use."""
+_MOST_CANDIDATES: Final = 200
+_LAST_TURNS: Final = 4
+"""These come before the summary; older ones behind it."""
+_MARKS: Final = {mark: place for place, mark in enumerate(Mark)}
+_CHECKS: Final = 3
+
+Tokenizer = Callable[[str], int] | Any
+Moment = datetime | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call, checked. position: how far the views must be; head: where the log was when reading began."""
+
+    scope: Scope
+    query: str
+    budget: int
+    now: datetime
+    position: int
+    head: int
+    groups: tuple[str, ...]
+    count: TokenCounter
+    session: str | None
+
+    @property
+    def candidates(self) -> int:
+        return min(_MOST_CANDIDATES, 20 + self.budget // _TOKENS_PER_TURN)
+
+
+class Contexts:
+    """Assembles one principal's contexts."""
+
+    def __init__(self, guard: Guard, reader: Reader, desk: Desk) -> None:
+        self._guard, self._reader, self._desk = guard, reader, desk
+        self._store = guard.store
+
+    def context(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        budget: int | None,
+        window: int | None,
+        layers: Collection[str] | None,
+        tokenizer: Tokenizer | None,
+        now: Moment,
+        at_least: int | None,
+    ) -> Context:
+        if isinstance(layers, str):
+            raise InvalidInput(f"layers must be a collection of {', '.join(GROUPS)}, not one string")
+        groups = tuple(GROUPS if layers is None else [name for name in GROUPS if name in set(layers)])
+        shares = scaled(self._store.policy.context.shares.ours, GROUPS if layers is None else layers)
+        head = self._store.log.head()
+        asked = Asked(
+            scope,
+            ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS),
+            self._budget(budget, window),
+            self._reader.moment(scope, now),
+            head if at_least is None else at_least,
+            head,
+            groups,
+            token_counter(tokenizer),
+            self._session(scope),
+        )
+        made = assemble(self._portions(asked, shares), asked.budget, asked.count)
+        return self._handed_over(asked, made)
+
+    def _budget(self, budget: int | None, window: int | None) -> int:
+        if (budget is None) == (window is None):
+            raise InvalidInput("give the tokens of the context as budget=, or those of the model as window=")
+        if budget is None:
+            assert window is not None
+            budget = self._store.policy.context.budget(window)
+        if budget < 1:
+            raise InvalidInput("budget must be a positive number of tokens")
+        return budget
+
+    def _session(self, scope: Scope) -> str | None:
+        ids = self._guard.reading_ids(scope)
+        return None if ids is None or ids.session == ANY else ids.session
+
+    # Gathering -------------------------------------------------------------------------------------------------
+
+    def _portions(self, asked: Asked, shares: dict[str, float]) -> list[Portion]:
+        floors = self._store.policy.context.floors
+        made = []
+        for group, lists in self._gathered(asked):
+            share, floor = shares[group] / len(lists), getattr(floors, group) / 100 / len(lists)
+            made += [Portion(share, floor, entries) for entries in lists]
+        return made
+
+    def _gathered(self, asked: Asked) -> Iterator[tuple[str, list[list[Entry]]]]:
+        """For each group what competes in it, best first. Memory has two halves: records, and turns found."""
+        records = self._records(asked) if {"boot", "tools", "memory"} & set(asked.groups) else []
+        summary = self._summary(asked)
+        raw = self._raw(asked, summary)
+        hits = self._reader.hits(asked.scope, asked.query, asked.candidates, asked.now, asked.position)
+        for group in asked.groups:
+            if group == "boot":
+                rules = [record_entry(each, asked.session) for each in records if _is_rule(each)]
+                yield group, [[*rules, *self._blueprint(asked)]]
+            elif group == "tools":
+                lookups = [record_entry(each, asked.session) for each in records if each.kind == "reference"]
+                yield group, [[*self._tasks(asked), *lookups]]
+            elif group == "memory":
+                yield group, [_by_relevance(asked, records, hits), self._recalled(asked, hits, raw)]
+            else:
+                yield group, [self._of_session(asked, summary, raw)]
+
+    def _records(self, asked: Asked) -> list[Record]:
+        return self._reader.current(asked.scope, asked.now, asked.position)
+
+    def _recalled(self, asked: Asked, hits: Sequence[Hit], raw: Sequence[TurnRow]) -> list[Entry]:
+        """Turns by how well they answer. Those of the session itself stand where they were said."""
+        texts = {hit.event_ids[0]: hit.text for hit in hits if hit.record_id is None}
+        rows = {row.event_id: row for row in raw}
+        with self._reader.view("turns", asked.scope, asked.position) as view:
+            missing = [event_id for event_id in texts if event_id not in rows]
+            rows |= turns_view.by_ids(view.conn, missing, view.scopes)
+        return [_turn_entry(rows[each], asked.session, text) for each, text in texts.items() if each in rows]
+
+    def _tasks(self, asked: Asked) -> list[Entry]:
+        """The task that changed last is what is being done now."""
+        if asked.session is None:
+            return []
+        states = self._desk.states(asked.scope, asked.position)
+        layers = [Layer.WORKING] * (len(states) - 1) + [Layer.STATE]
+        return [_task_entry(state, layer) for state, layer in zip(states, layers, strict=False)][::-1]
+
+    def _blueprint(self, asked: Asked) -> list[Entry]:
+        with self._reader.view("summaries", asked.scope, asked.position) as view:
+            found = summaries_view.blueprint(view.conn, view.scopes)
+        return [] if found is None else [_summary_entry(found, Layer.BOOT, "blueprint: ")]
+
+    def _summary(self, asked: Asked) -> SummaryRow | None:
+        """Of the session; a new one begins with the summary of the last session of the same project."""
+        if "session" not in asked.groups and "memory" not in asked.groups:
+            return None
+        with self._reader.view("summaries", asked.scope, asked.position) as view:
+            if asked.session is not None:
+                found = summaries_view.of_session(view.conn, view.scopes, asked.session)
+                if found is not None:
+                    return found
+        exactly = asked.scope.at(RECORD_LEVELS)
+        if exactly.has_any:
+            return None
+        with self._reader.view("summaries", exactly, asked.position, frozenset(RECORD_LEVELS)) as view:
+            return summaries_view.last_of_project(view.conn, view.scopes, but=asked.session)
+
+    def _raw(self, asked: Asked, summary: SummaryRow | None) -> list[TurnRow]:
+        """The session's window, newest first: what no summary covers, and the last turns in any case."""
+        if asked.session is None:
+            return []
+        with self._reader.view("turns", asked.scope, asked.position) as view:
+            rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
+        spoken = [row for row in reversed(rows) if row.role != "system"]
+        covered = summary.last if summary is not None and summary.session == asked.session else 0
+        keep = self._store.policy.summaries.keep
+        return [row for at, row in enumerate(spoken) if at < keep or row.position > covered]
+
+    def _of_session(self, asked: Asked, summary: SummaryRow | None, raw: Sequence[TurnRow]) -> list[Entry]:
+        """The last words, then what stands for the turns that left the window, then the turns before the last."""
+        turns = [_turn_entry(row, asked.session) for row in raw]
+        if summary is None:
+            return turns
+        mine = summary.session == asked.session
+        said = {line.partition(": ")[2] for line in summary.text.splitlines()}
+        marks = [mark for mark in summary.landmarks if mark.text not in said]
+        marks.sort(key=lambda mark: _MARKS.get(Mark(mark.kind), len(_MARKS)))
+        middle = [_summary_entry(summary, Layer.SUMMARY, "" if mine else "the session before: ")]
+        middle += [_open_entry(summary, at) for at in range(len(summary.open_items))][::-1]
+        middle += [
+            _landmark_entry(summary, mark.kind, mark.speaker, mark.text, mark.event_id) for mark in marks
+        ]
+        return [*turns[:_LAST_TURNS], *middle, *turns[_LAST_TURNS:]]
+
+    # Handing over ----------------------------------------------------------------------------------------------
+
+    def _handed_over(self, asked: Asked, made: Assembly) -> Context:
+        """Look at each entry again where the log has moved on, then append the receipt."""
+        seen = asked.head
+        for _ in range(_CHECKS):
+            head = self._store.log.head()
+            if head == seen:
+                break
+            made, seen = self._still_right(asked, made), head
+        return Context(made.body, made.state, self._receipt(asked, made))
+
+    def _still_right(self, asked: Asked, made: Assembly) -> Assembly:
+        """Without what was erased, retracted or changed since it was read."""
+        events = {one for item in made.placed for one in _events_of(item.entry)}
+        with self._store.runner.read("catalog") as conn:
+            erased = {row.event_id for row in catalog.find_all(conn, events) if row.erased}
+        gone: dict[tuple[bool, str], str] = {}
+        for item in made.placed:
+            entry = item.entry
+            if not erased.isdisjoint(_events_of(entry)):
+                gone[entry.key] = "erased"
+            elif entry.is_record and not self._is_current(asked, entry):
+                gone[entry.key] = "changed"
+        if not gone:
+            return made
+        kept = [(item.entry, item.tokens) for item in made.placed if item.entry.key not in gone]
+        left_out = [*made.left_out, *(LeftOut(key[1], reason) for key, reason in gone.items())]
+        return written(kept, left_out, asked.budget, asked.count)
+
+    def _is_current(self, asked: Asked, entry: Entry) -> bool:
+        found = self._reader.record(asked.scope, entry.id, asked.now)
+        return found is not None and found.status in READABLE and found.version == entry.version
+
+    def _receipt(self, asked: Asked, made: Assembly) -> ContextReceipt:
+        """Append the receipt to the log. It outlives the session that it was for."""
+        ids = self._guard.noting_ids(asked.scope)
+        home = ids.user or ids.tenant
+        entries = tuple(_line(item.entry, item.tokens) for item in made.placed)
+        event = ContextAssembled(
+            query=self._store.vault.keyed_hash(home, b"query", asked.query.encode()).hex(),
+            budget=asked.budget,
+            tokens=made.tokens,
+            entries=entries,
+            left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out),
+            position=asked.position,
+        )
+        try:
+            receipt = self._note(event, ids)
+        except ErasedScope:
+            receipt = self._note(event, ScopeIds(without_session(ids)))
+        where = receipt.event_id, receipt.position
+        return ContextReceipt(*where, asked.budget, made.tokens, entries, made.left_out, asked.position)
+
+    def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
+        home = ids.user or ids.tenant
+        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
+        draft = replace(self._guard.note(event, ids), scope=ids, stream=stream, subjects=(home,))
+        return self._store.accesses.append([draft])[0]
+
+
+def token_counter(tokenizer: Tokenizer | None) -> TokenCounter:
+    """The counter of a callable, or of an object that encodes as tiktoken's do; an estimate where none is given."""
+    if tokenizer is None:
+        return estimate_tokens
+    encode = getattr(tokenizer, "encode", None)
+    if encode is not None:
+        return lambda text: len(encode(text))
+    if not callable(tokenizer):
+        raise InvalidInput("tokenizer must be a function from text to a number, or have encode(text)")
+    counter: TokenCounter = tokenizer
+    return counter
+
+
+# Entries ----------------------------------------------------------------------------------------------------------
+
+
+def record_entry(record: Record, session: str | None) -> Entry:
+    notes = [] if record.status is Status.CURRENT else [str(record.status)]
+    notes += [_origin(record.trust)] if record.trust < Tier.USER_INFERRED else []
+    layer = Layer.MEMORY
+    if record.kind == "reference":
+        layer = Layer.REFERENCE
+    elif _is_rule(record):
+        layer = Layer.BOOT
+    text = record.content or ""
+    foreign = record.trust <= Tier.UNTRUSTED_TOOL and record.session != session
+    return Entry(
+        record.id,
+        record.version,
+        layer,
+        "" if foreign else text,
+        record.trust,
+        f"- {record.kind}{f' ({chr(44).join(notes)})' if notes else ''}: ",
+        reference=f"{len(text)} characters; get {record.id}" if foreign else None,
+        is_record=True,
+    )
+
+
+def _is_rule(record: Record) -> bool:
+    """A constraint is a rule only where a person stated it, whatever an agent made of it."""
+    return record.kind == "constraint" and record.trust >= Tier.USER_STATED
+
+
+def _by_relevance(asked: Asked, records: Sequence[Record], hits: Iterable[Hit]) -> list[Entry]:
+    """Records that answer, then the others by kind, trust and time; low trust goes first when it is tight."""
+    mine = {each.id: each for each in records if not _is_rule(each) and each.kind != "reference"}
+    found = [hit.record_id for hit in hits if hit.record_id is not None and hit.record_id in mine]
+    order = [mine[id] for id in dict.fromkeys([*found, *mine])]
+    trusted = [each for each in order if each.trust > Tier.UNTRUSTED_TOOL]
+    others = [each for each in order if each.trust <= Tier.UNTRUSTED_TOOL]
+    return [record_entry(each, asked.session) for each in (*trusted, *others)]
+
+
+def _turn_entry(row: TurnRow, session: str | None, found: str | None = None) -> Entry:
+    """found: the passage of a large output that a search found."""
+    own, tier = row.session is not None and row.session == session, Tier(row.origin)
+    total = None if row.blob is None else int(row.blob["chars"])
+    text, reference = _shown(found or row.text, row.kind, row.event_id, tier, own, total)
+    return Entry(
+        row.event_id,
+        1,
+        Layer.RECENT if own else Layer.RECALLED,
+        text,
+        tier,
+        speaker(row.role, row.author, row.tool),
+        row.session,
+        row.occurred_at[:10],
+        row.position,
+        reference,
+    )
+
+
+def _shown(
+    text: str, kind: str, event_id: str, origin: Tier, own: bool, total: int | None
+) -> tuple[str, str | None]:
+    """The text that may enter, and the reference beside it or in its place.
+
+    Text of untrusted origin enters a context outside its own session only as a labelled reference.
+    """
+    size = len(text) if total is None else total
+    where = f"{size} characters; read_output {event_id}"
+    if origin <= Tier.UNTRUSTED_TOOL and not own:
+        return "", f"[{_origin(origin)}: {where}]"
+    if kind not in ("tool_call", "tool_result") and total is None:
+        return text, None
+    begin, cut = preview(text)
+    return (begin, f"[{where}]") if cut or total is not None else (text, None)
+
+
+def _task_entry(state: TaskState, layer: Layer) -> Entry:
+    values = "\n".join(
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in state.values.items()
+    )
+    changes = sorted(state.changes.values(), key=lambda change: change.version)
+    origin = min((Tier(change.origin) for change in changes), default=Tier.IMPORT)
+    events = tuple(dict.fromkeys(change.event_id for change in changes))
+    who = f"- task {state.task}, version {state.version}:\n"
+    return Entry(events[-1], state.version, layer, values, origin, who, events=events)
+
+
+def _summary_entry(row: SummaryRow, layer: Layer, who: str) -> Entry:
+    return Entry(row.event_id, row.version, layer, row.text, row.origin, who)
+
+
+def _landmark_entry(row: SummaryRow, kind: str, who: str, text: str, event_id: str) -> Entry:
+    return Entry(event_id, 1, Layer.LANDMARK, text, row.origin, f"- {kind} ({who}): ", events=(row.event_id,))
+
+
+def _open_entry(row: SummaryRow, at: int) -> Entry:
+    item = row.open_items[at]
+    who = f"- {item.kind}: "
+    return Entry(item.event_id, 1, Layer.OPEN, item.text, row.origin, who, place=at, events=(row.event_id,))
+
+
+def _events_of(entry: Entry) -> tuple[str, ...]:
+    return entry.events if entry.is_record else (entry.id, *entry.events)
+
+
+def _line(entry: Entry, tokens: int) -> dict[str, Any]:
+    reference = {"reference": True} if entry.reference is not None else {}
+    return {
+        "id": entry.id,
+        "version": entry.version,
+        "layer": str(entry.layer),
+        "tokens": tokens,
+        **reference,
+    }
+
+
+def _origin(tier: Tier) -> str:
+    return tier.name.lower().replace("_", " ")
