@@ -8,11 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Event as Flag
-from threading import RLock, Thread
+from threading import RLock
 from typing import Final
 
-from mnemolog.domain.errors import StoreClosed
 from mnemolog.domain.events import (
     ERASURE,
     Event,
@@ -29,7 +27,6 @@ from mnemolog.domain.records import microseconds
 from mnemolog.projections.embedding import Embedder, Floats
 from mnemolog.projections.ports import EventLog
 from mnemolog.projections.scopes import record_scope
-from mnemolog.projections.supervision import Supervisor, Trouble
 from mnemolog.projections.vectors import Batch, ErasureReader, Kind, Made, Place, Source, VectorRows, Window
 
 SPOKEN: Final = frozenset({"TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned"})
@@ -55,8 +52,6 @@ class EmbeddingLag:
     due: int
     texts: int
     fenced: int
-    running: bool
-    trouble: Trouble
 
     @property
     def lag(self) -> int:
@@ -64,7 +59,7 @@ class EmbeddingLag:
 
 
 class EmbeddingWorker:
-    """Embeds in one space. `step` does one batch; `start` keeps doing them in the background.
+    """Embeds in one space. `step` does one batch; `Vectorising` keeps doing them in the background.
 
     One worker at a time should write: a second one loses its work at the commit, and harms nothing.
     """
@@ -76,17 +71,13 @@ class EmbeddingWorker:
         embedder: Embedder,
         *,
         batch_size: int = BATCH,
-        poll: float = 0.2,
-        backoff: tuple[float, float] = (0.1, 30.0),
     ) -> None:
         self._log, self._rows, self._embedder = log, rows, embedder
-        self._batch_size, self._poll = batch_size, poll
+        self._batch_size = batch_size
         self._space = embedder.space
         self._position = rows.open_space(self._space, embedder.dimensions)
         self._texts = self._fenced = 0
-        self._lock, self._stopping = RLock(), Flag()
-        self._thread: Thread | None = None
-        self._supervisor = Supervisor(*backoff)
+        self._lock = RLock()
         self._erasures = erasures_of(log)
 
     # One step at a time ----------------------------------------------------------------------------------------
@@ -125,43 +116,8 @@ class EmbeddingWorker:
 
     def lag(self) -> EmbeddingLag:
         """Where the worker is, against the real head of the log."""
-        running = self._thread is not None and self._thread.is_alive()
         position, due = self._rows.position(self._space), self._rows.count_due(self._space)
-        counts = (self._texts, self._fenced)
-        return EmbeddingLag(
-            self._space, position, self._log.head(), due, *counts, running, self._supervisor.trouble
-        )
-
-    # In the background -----------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Follow the log in one daemon thread."""
-        if self._thread is None or not self._thread.is_alive():
-            self._stopping.clear()
-            self._thread = Thread(target=self._run, name="mnemolog-embedding", daemon=True)
-            self._thread.start()
-
-    def stop(self, timeout: float = 30.0) -> None:
-        """End the thread after its current batch."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(timeout)
-            self._thread = None
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                head = self._log.head()
-                moved = self.step()
-                self._supervisor.worked()
-            except StoreClosed:
-                return
-            except Exception as error:
-                self._supervisor.crashed(error)
-                self._stopping.wait(self._supervisor.delay)
-                continue
-            if not moved:
-                self._log.wait(head, self._poll)
+        return EmbeddingLag(self._space, position, self._log.head(), due, self._texts, self._fenced)
 
     # What to embed ---------------------------------------------------------------------------------------------
 

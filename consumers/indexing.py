@@ -24,8 +24,7 @@ class IndexFiller:
     def catch_up(self) -> int:
         """Bring the index to the newest change of the rows; returns the change."""
         with self._lock:
-            same = (self._index.space, self._index.identity) == (self._space, self._rows.identity)
-            if not same or self._index.flushed > self._rows.change():
+            if not self._is_ours() or self._index.flushed > self._rows.change():
                 return self.rebuild()
             return self._follow()
 
@@ -44,8 +43,11 @@ class IndexFiller:
             self._index.compact()
 
     def lag(self) -> int:
-        """Changes that the index has not on disk."""
-        return self._rows.change() - self._index.flushed
+        """Changes that the index has not on disk: all of them where it is of other rows or of another space."""
+        return self._rows.change() - (self._index.flushed if self._is_ours() else 0)
+
+    def _is_ours(self) -> bool:
+        return (self._index.space, self._index.identity) == (self._space, self._rows.identity)
 
     def _follow(self) -> int:
         while True:

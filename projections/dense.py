@@ -6,19 +6,21 @@ Each row is multiplied by itself, without BLAS: so the digits of a score do not 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 from threading import Lock, RLock
 from typing import Final
 
 import numpy as np
 
+from mnemolog.domain.retrieval import Moments
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.embedding import Floats, QueryVector
 from mnemolog.projections.vectors import Kind, Positions, Scores, Slice, Stamp, VectorIndex, VectorRows
 
 CACHE_BYTES: Final = 512 << 20
-EXACT_UP_TO: Final = 20_000
-"""Vectors in a search's scopes above which the index, where there is one, is asked."""
+SAMPLED: Final = 2_000
+"""Vectors of a scope that stand for all of them where only the nearest are looked up."""
 
 
 class DenseScan:
@@ -53,6 +55,11 @@ class DenseScan:
         """(log position, cosine) of the k nearest, best first; of equals the newer first."""
         return best(self.scores(query, scopes, kind), k)
 
+    def holds(self, scopes: Collection[ScopeIds]) -> bool:
+        """Whether there is any vector in these scopes."""
+        change = self._rows.change()
+        return any(self._matrix(scope, kind).refresh(change) for scope in scopes for kind in Kind)
+
     def forget(self) -> None:
         """Drop what is kept in memory, as after an erasure."""
         with self._lock:
@@ -73,42 +80,75 @@ class DenseScan:
                 total -= self._held.popitem(last=False)[1].bytes
 
 
-class DenseSearch:
-    """Nearest vectors: by exact scan in small scopes, by the index in large ones. Hits are checked against rows."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Cosines:
+    """How near turns alone, turns among their neighbours, and records are to a question.
 
-    def __init__(
-        self,
-        rows: VectorRows,
-        scan: DenseScan,
-        index: VectorIndex | None = None,
-        exact_up_to: int = EXACT_UP_TO,
-    ) -> None:
-        self._rows, self._scan, self._index, self._exact_up_to = rows, scan, index, exact_up_to
+    moments: of all there are, where only the nearest are given; None where everything is.
+    """
 
-    def search(
-        self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
-    ) -> list[tuple[int, float]]:
-        """(log position, cosine) of the k nearest, best first."""
-        query.require(self._scan.space)
-        index = self._index
-        if index is None or index.space != query.space:
-            return self._scan.search(query, scopes, k, kind)
-        if self._rows.count(query.space, scopes, kind) <= self._exact_up_to:
-            return self._scan.search(query, scopes, k, kind)
-        return self._checked(query, scopes, k, kind, index.search(query, scopes, k, kind))
+    turns: Scores
+    windows: Scores
+    records: Scores
+    moments: tuple[Moments, Moments, Moments] | None = None
 
-    def _checked(
-        self,
-        query: QueryVector,
-        scopes: Collection[ScopeIds],
-        k: int,
-        kind: Kind,
-        hits: Sequence[tuple[int, float]],
-    ) -> list[tuple[int, float]]:
-        standing = self._rows.standing(query.space, scopes, kind, [position for position, _ in hits])
-        if len(standing) < len(hits):  # the index lags behind a removal: it may also lack what should follow
-            return self._scan.search(query, scopes, k, kind)
-        return list(hits)
+    def spreads(self) -> tuple[Moments, Moments, Moments]:
+        """Mean and deviation over everything, in the same order."""
+        return self.moments or (
+            moments(self.turns.cosines),
+            moments(self.windows.cosines),
+            moments(self.records.cosines),
+        )
+
+
+def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
+    """Every cosine in these scopes, exactly."""
+    turns, windows, records = (scan.scores(query, scopes, kind) for kind in Kind)
+    return Cosines(turns, windows, records)
+
+
+def by_index(
+    rows: VectorRows,
+    scan: DenseScan,
+    index: VectorIndex,
+    query: QueryVector,
+    scopes: Collection[ScopeIds],
+    limit: int,
+) -> Cosines:
+    """The `limit` nearest turns and windows as the index knows them, and every record exactly."""
+    query.require(scan.space)
+    turns, windows = (nearest(rows, index, query, scopes, limit, kind) for kind in (Kind.TURN, Kind.WINDOW))
+    records = scan.scores(query, scopes, Kind.RECORD)
+    spread = _sampled(rows, query, scopes, Kind.TURN), _sampled(rows, query, scopes, Kind.WINDOW)
+    return Cosines(turns, windows, records, (*spread, moments(records.cosines)))
+
+
+def _sampled(rows: VectorRows, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
+    parts = [rows.sample(query.space, scope, kind, SAMPLED) for scope in scopes]
+    return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
+
+
+def nearest(
+    rows: VectorRows,
+    index: VectorIndex,
+    query: QueryVector,
+    scopes: Collection[ScopeIds],
+    limit: int,
+    kind: Kind,
+) -> Scores:
+    """What the index finds, without what the rows do not have (any more): it may lag behind them."""
+    hits = dict(index.search(query, scopes, limit, kind))
+    standing = sorted(rows.standing(query.space, scopes, kind, list(hits)))
+    cosines = [hits[position] for position in standing]
+    return Scores(np.array(standing, np.int64), np.array(cosines, np.float32))
+
+
+def moments(cosines: Floats) -> Moments:
+    """The same to the last digit in whatever order they come."""
+    values = np.sort(cosines.astype(np.float64))
+    if not len(values):
+        return Moments(0, 0.0, 0.0)
+    return Moments(len(values), float(values.mean()), float(values.std()))
 
 
 def best(scores: Scores, k: int) -> list[tuple[int, float]]:
@@ -137,12 +177,17 @@ class _Matrix:
     def bytes(self) -> int:
         return self._vectors.nbytes + self._positions.nbytes
 
-    def scores(self, query: Floats, change: int) -> Scores:
+    def refresh(self, change: int) -> int:
+        """Take in what is new up to a change; how many vectors there are."""
         with self._lock:
             if self._change < change:
                 self._take(self._load(*self._what, self._stamp))
                 self._change = change
-            if not self._count:
+            return self._count
+
+    def scores(self, query: Floats, change: int) -> Scores:
+        with self._lock:
+            if not self.refresh(change):
                 return Scores(np.empty(0, np.int64), np.empty(0, np.float32))
             vectors = self._vectors[: self._count]
             return Scores(self._positions[: self._count].copy(), np.einsum("ij,j->i", vectors, query))

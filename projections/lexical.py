@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection
@@ -38,6 +38,9 @@ class LexicalIndex(Protocol):
 
     def matches(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Matches:
         """Postings of the terms and the statistics of exactly these scopes."""
+
+    def lengths(self, conn: Connection, docs: Sequence[int]) -> Mapping[int, int]:
+        """How many tokens each of these documents has; absent ones are left out."""
 
     def search(
         self,

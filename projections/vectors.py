@@ -172,6 +172,15 @@ class Scores:
         """Log position → cosine."""
         return dict(zip(self.positions.tolist(), self.cosines.tolist(), strict=True))
 
+    def at(self, positions: Collection[int]) -> dict[int, float]:
+        """The same for some positions only, those that have a cosine."""
+        return self.among(positions).mapping()
+
+    def among(self, positions: Collection[int]) -> Scores:
+        """Those of these positions."""
+        wanted = np.isin(self.positions, np.fromiter(positions, np.int64, len(positions)))
+        return Scores(self.positions[wanted], self.cosines[wanted])
+
 
 ErasureReader = Callable[[int], tuple[Sequence[Recorded], int]]
 """Position → the erasure events behind it, and how far the log was read."""
@@ -228,11 +237,20 @@ class VectorRows(Protocol):
     def count(self, space: str, scopes: Collection[ScopeIds], kind: Kind) -> int:
         """How many vectors of this kind these scopes have."""
 
+    def largest(self) -> int:
+        """How many events the scope has that has most."""
+
+    def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
+        """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
+
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""
 
     def purge(self) -> bool:
         """Rewrite the file so that no removed byte is left. False: a reader was in the way, so purge again later."""
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
 
 
 class VectorIndex(Protocol):
@@ -266,6 +284,12 @@ class VectorIndex(Protocol):
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
     ) -> list[tuple[int, float]]:
         """(log position, cosine) of the k nearest vectors of these scopes, best first."""
+
+    def holding(self, positions: Sequence[int]) -> int:
+        """How many points it has of the events at these positions."""
+
+    def close(self) -> None:
+        """Let go of the folder. Idempotent."""
 
 
 def digest_of(kind: Kind, window: Window) -> bytes:

@@ -17,6 +17,8 @@ settings.register_profile(
 settings.register_profile(
     "explore", deadline=None, max_examples=1000, print_blob=True, suppress_health_check=SLOW_IS_FINE
 )
+# Tests that are about vectors bring an embedder of their own.
+os.environ.setdefault("MNEMOLOG_EMBEDDER", "none")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

@@ -184,6 +184,20 @@ class EdgeIndex:
             payloads = [values for shard in shards for values in _payloads(shard)]
         return {(values["position"], Kind[values["kind"]]): values["change"] for values in payloads}
 
+    def holding(self, positions: Sequence[int]) -> int:
+        """How many points it has of the events at these positions."""
+        with self._lock:
+            self._check_open()
+            live = self._live
+            if live is None or not positions:
+                return 0
+            ids: list[Any] = [point_id(live.pointer.space, kind, at) for at in positions for kind in Kind]
+            return sum(
+                len(shard.retrieve(ids[at : at + 1000], with_payload=False, with_vector=False))
+                for shard in live.shards.values()
+                for at in range(0, len(ids), 1000)
+            )
+
     def close(self) -> None:
         """Let go of the folder. What was not flushed is filled in again. Idempotent."""
         with self._lock:

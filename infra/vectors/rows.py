@@ -215,6 +215,23 @@ class SqliteVectors:
             numbers = find_scopes(conn, scopes)
             return sum(conn.execute(query, (found[0], n, int(kind))).fetchone()[0] for n in numbers)
 
+    def largest(self) -> int:
+        """How many events the scope has that has most."""
+        query = "SELECT count(*) FROM sources GROUP BY scope ORDER BY 1 DESC LIMIT 1"
+        with self._database.read() as conn:
+            found = conn.execute(query).fetchone()
+        return int(found[0]) if found else 0
+
+    def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
+        """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
+        query = "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? LIMIT ?"
+        with self._database.read() as conn:
+            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
+            if found is None or not scopes:
+                return np.empty((0, found[1] if found else 0), np.float32)
+            rows = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchall()
+            return _sliced(rows, found[1], Stamp(), False).vectors
+
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""
         total = 0

@@ -100,6 +100,11 @@ class SqliteLexicalIndex:
         postings = dict(zip(terms, counts, strict=True))
         return Matches(docs, tokens, postings, lengths)
 
+    def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
+        """How many tokens each of these documents has; absent ones are left out."""
+        sql = f"SELECT d.doc, d.length FROM json_each(?) k CROSS JOIN {self._docs} d WHERE d.doc = k.value"
+        return dict(conn.exec_driver_sql(sql, (json.dumps(list(docs)),)).fetchall())
+
     def search(
         self,
         conn: Connection,

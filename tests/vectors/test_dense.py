@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from vector_fakes import WordHashes, World, of_user
 
 from mnemolog.domain.errors import StoreInUse
 from mnemolog.infra.index import EdgeIndex
-from mnemolog.projections.dense import DenseScan, DenseSearch
+from mnemolog.projections.dense import DenseScan, nearest
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch, embed_query
 from mnemolog.projections.vectors import Changes, Kind
 
@@ -91,7 +92,7 @@ def test_spaces_never_mix(world: World) -> None:
     """A query of one space is refused by the scan and by the index of another."""
     filled(world)
     foreign = embed_query(WordHashes("words@2/64/l2"), "turn 7")
-    for part in (world.scan, world.index, DenseSearch(world.rows, world.scan, world.index)):
+    for part in (world.scan, world.index):
         with pytest.raises(SpaceMismatch):
             part.search(foreign, [of_user()], 5, Kind.TURN)
 
@@ -113,15 +114,13 @@ def test_another_space_gets_vectors_and_an_index_of_its_own(make_world: Callable
 
 
 def test_a_late_index_is_checked_against_the_rows(world: World) -> None:
-    """A hit whose row is gone does not count, and does not cost a place: the search is made exactly."""
+    """A hit whose row is gone does not count."""
     filled(world)
-    search = DenseSearch(world.rows, world.scan, world.index, exact_up_to=0)
-    best = search.search(ask(world), [of_user()], 3, Kind.TURN)
-    assert best[0][0] == 8
+    search = partial(nearest, world.rows, world.index, ask(world), [of_user()], 3, Kind.TURN)
+    assert 8 in search().positions
     world.log.erase_events(world.log.rows[7])
     world.worker.erase()
-    again = search.search(ask(world), [of_user()], 3, Kind.TURN)
-    assert len(again) == 3 and 8 not in [position for position, _ in again]
+    assert len(search().positions) == 2 and 8 not in search().positions
 
 
 def test_repeating_changes_adds_no_points(world: World) -> None:

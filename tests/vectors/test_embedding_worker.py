@@ -13,7 +13,10 @@ from projection_fakes import Notes, runner_over
 from vector_fakes import FakeLog, WordHashes, World, bytes_of, of_user
 
 from mnemolog.consumers.embedding import NEIGHBOUR_CHARACTERS
+from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.events import MemoryCorrected, MemoryStated, TurnRecorded
+from mnemolog.infra.index import EdgeIndex
+from mnemolog.infra.vectors import SqliteVectors
 from mnemolog.projections.embedding import SpaceMismatch
 from mnemolog.projections.vectors import Kind
 
@@ -244,15 +247,30 @@ def test_a_failing_embedder_is_tried_again(world: World) -> None:
 
     world.embedder.before = fail
     world.talk("one", "two")
-    world.worker.start()
+    vectors = Vectorising(world.log, Stored(world), lambda: world.embedder)
+    vectors.start()
     for _ in range(200):
         if world.worker.lag().lag == 0:
             break
         world.log.wait(99, 0.05)
-    lag = world.worker.lag()
-    assert lag.lag == 0 and lag.running and lag.trouble.crashes == 1
-    assert "must not" not in (lag.trouble.last_error or "")
+    vectors.stop()
+    trouble = vectors.troubles()["vectors"]
+    assert world.worker.lag().lag == 0 and trouble.crashes == 1
+    assert "must not" not in (trouble.last_error or "")
     assert len(world.stored()) == 4
+
+
+class Stored:
+    """The files of a world, which are open."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def rows(self, *, make: bool) -> SqliteVectors:
+        return self.world.rows
+
+    def index(self, *, make: bool) -> EdgeIndex:
+        return self.world.index
 
 
 def query(world: World, text: str) -> object:

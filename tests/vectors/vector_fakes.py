@@ -76,7 +76,6 @@ class World:
         return {(row[0], row[1]) for row in self.dump()}  # type: ignore[misc]
 
     def close(self) -> None:
-        self.worker.stop()
         self.index.close()
         self.rows.close()
 

@@ -1,0 +1,303 @@
+"""`Vectorising`: the vectors of one data directory, opened at their first use and kept behind the log by one thread.
+
+Nothing here is needed to write or to fold: without an embedder, or before the first vector, recall goes by words.
+This module is imported with every store, so what brings numpy along is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from threading import Event as Flag
+from threading import RLock, Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from mnemolog.domain.errors import StoreClosed
+from mnemolog.domain.scope import ScopeIds
+from mnemolog.projections.ports import EventLog
+from mnemolog.projections.supervision import Supervisor, Trouble
+
+if TYPE_CHECKING:
+    from mnemolog.consumers.embedding import EmbeddingWorker
+    from mnemolog.consumers.indexing import IndexFiller
+    from mnemolog.projections.dense import Cosines, DenseScan
+    from mnemolog.projections.embedding import Embedder
+    from mnemolog.projections.vectors import VectorIndex, VectorRows
+
+EXACT_UP_TO: Final = 20_000
+"""Turns of a scope up to which every cosine is computed; above, the index gives the nearest."""
+UNINDEXED: Final = 10_000
+"""Changes that the index may lag behind while there is still something to embed."""
+_BACKOFF: Final = (0.5, 60.0)
+
+
+class VectorFiles(Protocol):
+    """Where the vectors of a data directory are."""
+
+    def rows(self, *, make: bool) -> VectorRows | None:
+        """The rows, opened; None where there are none and `make` is not set."""
+
+    def index(self, *, make: bool) -> VectorIndex | None:
+        """The index, opened; None where there is none and `make` is not set."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLag:
+    """How far vectors or index are. position and head: of the log for vectors, of changes for the index."""
+
+    name: str
+    version: str
+    position: int
+    head: int
+    condition: str
+
+
+@dataclass(slots=True)
+class _Opened:
+    embedder: Embedder
+    rows: VectorRows
+    worker: EmbeddingWorker
+    scan: DenseScan
+
+
+class Vectorising:
+    """Any thread may use it. embedder: makes the embedder when it is first needed; None for a store without one."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        files: VectorFiles,
+        embedder: Callable[[], Embedder] | None,
+        *,
+        exact_up_to: int = EXACT_UP_TO,
+        poll: float = 0.2,
+    ) -> None:
+        self._log, self._files, self._embedder = log, files, embedder
+        self._exact_up_to, self._poll = exact_up_to, poll
+        self._lock, self._stopping = RLock(), Flag()
+        self._opened: _Opened | None = None
+        self._rows: VectorRows | None = None
+        self._index: VectorIndex | None = None
+        self._filler: IndexFiller | None = None
+        self._looked = 0
+        self._thread: Thread | None = None
+        self._worked, self._asked = Supervisor(*_BACKOFF), Supervisor(*_BACKOFF)
+
+    # Keeping up --------------------------------------------------------------------------------------------------
+
+    def catch_up(self, timeout: float | None = None) -> int:
+        """Embed and index, in this thread, up to the head of the log or the time limit; how far it is embedded."""
+        if self._embedder is None or not self._log.head():
+            return self._log.head()
+        worker = self._open().worker
+        target, deadline = self._log.head(), None if timeout is None else time.monotonic() + timeout
+        position = worker.catch_up(target, timeout)
+        if deadline is None or time.monotonic() < deadline:
+            self._fill()
+        return position
+
+    def start(self) -> None:
+        """Keep up in one daemon thread, if there is an embedder."""
+        if self._embedder is not None and (self._thread is None or not self._thread.is_alive()):
+            self._stopping.clear()
+            self._thread = Thread(target=self._run, name="mnemolog-vectors", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End the thread after its current batch."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+            self._thread = None
+
+    def close(self) -> None:
+        """Stop, and let go of the files. Idempotent."""
+        self.stop()
+        with self._lock:
+            for part in (self._index, self._rows):
+                if part is not None:
+                    part.close()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._go_round()
+                self._worked.worked()
+            except StoreClosed:
+                return
+            except Exception as error:
+                self._worked.crashed(error)
+                self._stopping.wait(self._worked.delay)
+
+    def _go_round(self) -> None:
+        head = self._log.head()
+        moved = bool(head) and self._open().worker.step()
+        if moved:
+            if self._filler is not None and self._filler.lag() > UNINDEXED:
+                self._fill()
+            return
+        if head:
+            self._fill()
+        self._log.wait(head, self._poll)
+
+    def _fill(self) -> None:
+        """Follow with the index, where there is one already or a scope has become too large to do without."""
+        filler = self._following(make=self._is_large())
+        if filler is not None and filler.lag():
+            filler.catch_up()
+
+    def _is_large(self) -> bool:
+        """Counted anew only when there could be a difference."""
+        rows = self._open().rows
+        change = rows.change()
+        if self._filler is not None or change - self._looked <= self._exact_up_to // 10:
+            return False
+        self._looked = change
+        return rows.largest() > self._exact_up_to
+
+    # Asking ------------------------------------------------------------------------------------------------------
+
+    def cosines(self, question: str, scopes: Collection[ScopeIds], turns: int, limit: int) -> Cosines | None:
+        """How near everything in these scopes is to the question; None where that cannot be said.
+
+        turns: how many there are in these scopes; limit: how many of the nearest are wanted where they are many.
+        """
+        if (
+            self._embedder is None
+            or not question.strip()
+            or self._stored() is None
+            or not self._asked.is_due()
+        ):
+            return None
+        try:
+            found = self._cosines(question, scopes, turns, limit)
+        except StoreClosed:
+            raise
+        except Exception as error:  # an endpoint that is away, a model that is not installed: words must do
+            self._asked.crashed(error)
+            return None
+        self._asked.worked()
+        return found
+
+    def _cosines(self, question: str, scopes: Collection[ScopeIds], turns: int, limit: int) -> Cosines | None:
+        from mnemolog.projections.dense import by_index, by_scan
+        from mnemolog.projections.embedding import embed_query
+
+        opened = self._open()
+        index = self._usable_index() if turns > self._exact_up_to else None
+        if index is None:
+            if not opened.scan.holds(scopes):
+                return None
+            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes)
+        return by_index(
+            opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
+        )
+
+    def _usable_index(self) -> VectorIndex | None:
+        filler = self._following(make=False)
+        return self._index if filler is not None and filler.lag() <= UNINDEXED else None
+
+    # Erasing -----------------------------------------------------------------------------------------------------
+
+    def erase(self) -> None:
+        """Take out, everywhere, what the log says was erased. What is being embedded meanwhile is fenced."""
+        from mnemolog.consumers.embedding import erasures_of
+
+        rows = self._stored()
+        if rows is None:
+            return
+        rows.erase(erasures_of(self._log))
+        if self._opened is not None:
+            self._opened.scan.forget()
+        filler = self._following(make=False)
+        if filler is not None:
+            filler.catch_up()
+
+    def holding(self, positions: Sequence[int]) -> dict[str, int]:
+        """Store → how much it still holds of the events at these positions."""
+        rows, index = self._stored(), self._stored_index()
+        held = {} if rows is None else {"vectors": rows.holding(positions)}
+        return held if index is None else {**held, "index": index.holding(positions)}
+
+    def purge(self) -> dict[str, bool]:
+        """Make removed bytes leave the files. False: a reader was in the way, so purge again later."""
+        rows, index = self._stored(), self._stored_index()
+        purged = {} if rows is None else {"vectors": rows.purge()}
+        if index is None:
+            return purged
+        index.compact()
+        return {**purged, "index": True}
+
+    # Looking -----------------------------------------------------------------------------------------------------
+
+    def position(self) -> int:
+        """How far the log can be found by vectors; its head where there are none to be."""
+        if self._embedder is None:
+            return self._log.head()
+        rows = self._stored()
+        return 0 if rows is None else rows.position(self._open().embedder.space)
+
+    def lags(self) -> list[VectorLag]:
+        """Of the vectors and of the index, where there are any. Loads no model."""
+        if self._embedder is None or self._stored() is None:
+            return []
+        opened = self._open()
+        lag, condition = opened.worker.lag(), "failing" if self._worked.trouble.backoff else "live"
+        found = [VectorLag("vectors", lag.space, lag.position, lag.head, condition)]
+        filler = self._following(make=False)
+        if filler is not None:
+            head = opened.rows.change()
+            found.append(VectorLag("index", lag.space, head - filler.lag(), head, condition))
+        return found
+
+    def troubles(self) -> dict[str, Trouble]:
+        """What went wrong since the start: in the background, and with the questions of readers."""
+        return {"vectors": self._worked.trouble, "the question's vector": self._asked.trouble}
+
+    def rebuild_index(self) -> None:
+        """Fill the index anew from the stored vectors, where there are any."""
+        if self._embedder is not None and self._stored() is not None:
+            filler = self._following(make=True)
+            if filler is not None:
+                filler.rebuild()
+
+    # Opening -----------------------------------------------------------------------------------------------------
+
+    def _stored(self) -> VectorRows | None:
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._files.rows(make=False)
+            return self._rows
+
+    def _stored_index(self) -> VectorIndex | None:
+        with self._lock:
+            if self._index is None:
+                self._index = self._files.index(make=False)
+            return self._index
+
+    def _open(self) -> _Opened:
+        from mnemolog.consumers.embedding import EmbeddingWorker
+        from mnemolog.projections.dense import DenseScan
+
+        with self._lock:
+            if self._opened is None:
+                assert self._embedder is not None
+                embedder = self._embedder()
+                self._rows = rows = self._rows or self._files.rows(make=True)
+                assert rows is not None
+                worker = EmbeddingWorker(self._log, rows, embedder)
+                self._opened = _Opened(embedder, rows, worker, DenseScan(rows, embedder.space))
+            return self._opened
+
+    def _following(self, *, make: bool) -> IndexFiller | None:
+        """What fills the index; None where there is no index, and none is to be made."""
+        from mnemolog.consumers.indexing import IndexFiller
+
+        with self._lock:
+            if self._filler is None and self._embedder is not None:
+                self._index = self._index or self._files.index(make=make)
+                if self._index is not None:
+                    opened, embedder = self._open(), self._open().embedder
+                    self._filler = IndexFiller(opened.rows, self._index, embedder.space, embedder.dimensions)
+            return self._filler

@@ -1,0 +1,339 @@
+"""Hybrid search: what words and vectors say of the turns and records of some scopes, ranked by `domain.retrieval`.
+
+In a scope of ordinary size everything is a candidate, so that means and deviations are exact. In a large one the
+best of each signal are, with the turns beside them; what the signals look like over the whole scope is measured apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sqlalchemy import Connection
+
+from mnemolog.domain.lexical import Analyzer, Matches, Term, bm25, ranked
+from mnemolog.domain.normalise import slot_key
+from mnemolog.domain.records import READABLE, Record, Status, microseconds
+from mnemolog.domain.retrieval import (
+    DENSE,
+    LEXICAL,
+    WINDOW,
+    Candidate,
+    Facts,
+    Moments,
+    Ranked,
+    Scores,
+    joined,
+    moments_of,
+    named_authors,
+    retrieve,
+)
+from mnemolog.domain.scope import ScopeIds
+from mnemolog.projections import turns_view
+from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.lexical import LexicalIndex
+from mnemolog.projections.turns_view import Sketch
+
+if TYPE_CHECKING:
+    from mnemolog.projections.dense import Cosines
+
+WHOLE: Final = 4_000
+"""Turns of a scope up to which all of them are candidates."""
+BEST: Final = 150
+"""How many each signal proposes in a larger one, at least."""
+ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
+
+
+class Nearness(Protocol):
+    def cosines(self, question: str, scopes: Collection[ScopeIds], turns: int, limit: int) -> Cosines | None:
+        """How near everything in these scopes is to the question; None where that cannot be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Read transactions on both views, and the scopes that the caller sees in each by their numbers there."""
+
+    turns: Connection
+    turn_scopes: Mapping[int, ScopeIds]
+    records: Connection
+    record_scopes: Mapping[int, ScopeIds]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What may be an answer. since_us is included, until_us is not; author, tool, slot and kinds must be equal."""
+
+    kinds: frozenset[str] | None = None
+    author: str | None = None
+    tool: str | None = None
+    slot: tuple[str, str] | None = None
+    status: frozenset[Status] | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    history: bool = False
+
+    @property
+    def sees_history(self) -> bool:
+        return self.history or (self.status is not None and not self.status <= READABLE)
+
+    def turns(self) -> bool:
+        """Whether a turn can be an answer at all."""
+        return self.slot is None and self.status is None
+
+    def records(self) -> bool:
+        return self.author is None and self.tool is None
+
+    @property
+    def chooses_turns(self) -> bool:
+        asked = (self.kinds, self.author, self.tool, self.since_us, self.until_us)
+        return any(one is not None for one in asked)
+
+    def allows_turn(self, row: Sketch) -> bool:
+        return (
+            self.turns()
+            and (self.kinds is None or row.kind in self.kinds)
+            and (self.author is None or _same(row.author, self.author))
+            and (self.tool is None or _same(row.tool, self.tool))
+            and self._within(row.occurred_us)
+        )
+
+    def allows_record(self, record: Record) -> bool:
+        return (
+            self.records()
+            and (self.kinds is None or record.kind in self.kinds)
+            and (self.status is None or record.status in self.status)
+            and (self.slot is None or record.group == f"s{slot_key(*self.slot)}")
+            and self._within(microseconds(record.occurred_at))
+        )
+
+    def _within(self, at: int) -> bool:
+        return Facts(since_us=self.since_us, until_us=self.until_us).covers(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for. text: without its relative time words; facts: the time that it speaks of."""
+
+    text: str
+    now: datetime
+    k: int
+    facts: Facts
+    filters: Filters
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question in its scopes, with what was read of them."""
+
+    question: Question
+    at: Places
+    terms: Sequence[Term]
+    found: Matches
+    """Of the turns."""
+    lexical: Mapping[int, float]
+    """Of turns by position, of records by minus their number; judged over both together."""
+    both: int
+    """How many turns and records there are."""
+    cosines: Cosines | None
+    records: Mapping[int, Record]
+    """By number."""
+
+
+class HybridSearch:
+    """Needs what the two projections were made with."""
+
+    def __init__(self, index: LexicalIndex, analyzer: Analyzer, curated: CuratedView, near: Nearness) -> None:
+        self._index, self._analyzer, self._curated, self._near = index, analyzer, curated, near
+
+    def search(self, question: Question, at: Places) -> list[Ranked]:
+        """The best, best first. The key of a turn is its position, that of a record minus its number.
+
+        A time that the question counts from now holds strictly, unless nothing was said in it.
+        """
+        asked = self._asked(question, at)
+        found = self._ranked(asked)
+        if found or not question.facts.strict:
+            return found
+        return self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
+
+    def _asked(self, question: Question, at: Places) -> _Asked:
+        terms = self._analyzer.query(question.text)
+        words = [term for term, _ in terms]
+        turns = self._index.matches(at.turns, list(at.turn_scopes), words)
+        records = self._curated.matches(at.records, at.record_scopes, words)
+        both = joined(turns, records)
+        limit = max(BEST, question.k)
+        scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
+        cosines = self._near.cosines(question.text, scopes, turns.docs, limit) if scopes else None
+        judged = self._curated.sketches(at.records, at.record_scopes, question.now)
+        return _Asked(question, at, terms, turns, bm25(both, terms), both.docs, cosines, judged)
+
+    def _ranked(self, asked: _Asked) -> list[Ranked]:
+        filters, facts = asked.question.filters, asked.question.facts
+        pool, scores = self._whole(asked) if asked.found.docs <= WHOLE else self._best(asked)
+        only = {one.key for row, one in pool if filters.allows_turn(row)}
+        turns = [one for _, one in pool]
+        records = [_record(number, record) for number, record in asked.records.items()]
+        only |= {-number for number, record in asked.records.items() if filters.allows_record(record)}
+        authors = named_authors(asked.question.text, {one.author for one in turns if one.author})
+        return retrieve(
+            [*turns, *records],
+            scores,
+            replace(facts, authors=authors),
+            k=asked.question.k,
+            history=filters.sees_history,
+            only=only,
+        )
+
+    # A scope of ordinary size ------------------------------------------------------------------------------------
+
+    def _whole(self, asked: _Asked) -> tuple[list[tuple[Sketch, Candidate]], Scores]:
+        rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
+        lengths = self._index.lengths(asked.at.turns, [row.position for row in rows])
+        sessions = _numbers(row.session for row in rows)
+        places = Counter[str]()
+        pool = []
+        for row in rows:
+            place = None if row.session is None else places[row.session]
+            pool.append((row, _turn(row, sessions, place, lengths.get(row.position, 0))))
+            if row.session is not None:
+                places[row.session] += 1
+        session_of = {row.position: sessions[row.session] for row in rows if row.session is not None}
+        dense, window = _dense(asked, None)
+        return pool, Scores(asked.lexical, dense, window, _by_session(asked, session_of, lengths))
+
+    # A large one -------------------------------------------------------------------------------------------------
+
+    def _best(self, asked: _Asked) -> tuple[list[tuple[Sketch, Candidate]], Scores]:
+        conn, scopes = asked.at.turns, asked.at.turn_scopes
+        seeds = self._seeds(asked)
+        pairs = turns_view.beside(conn, scopes, sorted(seeds))
+        wanted = seeds | {position for pair in pairs for position in pair}
+        rows = turns_view.sketches(conn, scopes, sorted(wanted))
+        lengths = self._index.lengths(conn, [row.position for row in rows])
+        sessions = _numbers(row.session for row in rows)
+        places = _places(rows, pairs)
+        pool = [
+            (row, _turn(row, sessions, places.get(row.position), lengths.get(row.position, 0)))
+            for row in rows
+        ]
+        dense, window = _dense(asked, wanted)
+        moments = {LEXICAL: _sparse_moments(asked.lexical, asked.both), **_spreads(asked)}
+        return pool, Scores(asked.lexical, dense, window, moments=moments)
+
+    def _seeds(self, asked: _Asked) -> set[int]:
+        """The best of each signal among the turns that may be answers."""
+        size, allowed = max(BEST, asked.question.k), self._allowed(asked)
+        words = {at: s for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)}
+        seeds = {position for position, _ in ranked(words, limit=size)}
+        if asked.cosines is not None:
+            from mnemolog.projections.dense import best
+
+            for scores in (asked.cosines.turns, asked.cosines.windows):
+                kept = scores if allowed is None else scores.among(allowed)
+                seeds |= {position for position, _ in best(kept, size)}
+        if allowed is not None and asked.question.facts.bounded:
+            seeds |= set(sorted(allowed)[-size:])
+        return seeds
+
+    def _allowed(self, asked: _Asked) -> set[int] | None:
+        """Positions of the turns that may be answers; None where nothing was asked of them."""
+        filters, facts = asked.question.filters, asked.question.facts
+        if not filters.turns():
+            return set()
+        if not filters.chooses_turns and not facts.bounded:
+            return None
+        rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
+        allowed = [row for row in rows if filters.allows_turn(row)]
+        inside = {row.position for row in allowed if facts.covers(row.occurred_us)}
+        return inside if facts.strict else {row.position for row in allowed}
+
+
+def _loose(facts: Facts) -> Facts:
+    return replace(facts, strict=False)
+
+
+def _same(one: str | None, other: str) -> bool:
+    return one is not None and one.casefold() == other.casefold()
+
+
+def _numbers(sessions: Iterable[str | None]) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for session in sessions:
+        if session is not None:
+            numbers.setdefault(session, len(numbers))
+    return numbers
+
+
+def _turn(row: Sketch, sessions: Mapping[str, int], place: int | None, length: int) -> Candidate:
+    session = None if row.session is None else sessions[row.session]
+    author = None if row.author is None or row.author in ROLES else row.author
+    # Without a session a turn has no neighbours; a place of its own tells it from a record.
+    return Candidate(row.position, row.occurred_us, session, place or 0, author, length, row.kind)
+
+
+def _record(number: int, record: Record) -> Candidate:
+    return Candidate(-number, microseconds(record.occurred_at), kind=record.kind, status=record.status)
+
+
+def _places(rows: Sequence[Sketch], pairs: Collection[tuple[int, int]]) -> dict[int, int]:
+    """Position → place in its session, so that only what really lies side by side has places side by side."""
+    joined_to = set(pairs)
+    places: dict[int, int] = {}
+    last: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        if row.session is None:
+            continue
+        before, place = last.get(row.session, (0, -3))
+        place += 1 if (before, row.position) in joined_to else 3
+        places[row.position] = place
+        last[row.session] = row.position, place
+    return places
+
+
+def _by_session(asked: _Asked, session_of: Mapping[int, int], lengths: Mapping[int, int]) -> dict[int, float]:
+    """BM25 of each session as one text."""
+    totals = Counter[int]()
+    for position, session in session_of.items():
+        totals[session] += lengths.get(position, 0)
+    inside = {
+        term: {doc: count for doc, count in times.items() if doc in session_of}
+        for term, times in asked.found.postings.items()
+    }
+    return bm25(replace(asked.found, postings=inside).grouped(session_of, totals), asked.terms)
+
+
+def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """Cosines of turns alone (all, or some) by position and of records by minus their number; and of windows."""
+    cosines = asked.cosines
+    if cosines is None:
+        return {}, {}
+    turns, windows = (
+        scores.mapping() if wanted is None else scores.at(wanted)
+        for scores in (cosines.turns, cosines.windows)
+    )
+    stated = cosines.records.mapping()
+    records = {
+        -number: stated[record.position]
+        for number, record in asked.records.items()
+        if record.position in stated
+    }
+    return {**turns, **records}, windows
+
+
+def _spreads(asked: _Asked) -> dict[str, Moments]:
+    if asked.cosines is None:
+        return {}
+    turn, window, _ = asked.cosines.spreads()
+    return {DENSE: turn, WINDOW: window}
+
+
+def _sparse_moments(scores: Mapping[int, float], count: int) -> Moments:
+    """Of scores that are zero for all that are not named."""
+    return moments_of([*scores.values(), *[0.0] * (count - len(scores))])
+
+
+__all__ = ["Filters", "HybridSearch", "Nearness", "Places", "Question"]

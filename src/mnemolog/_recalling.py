@@ -1,0 +1,162 @@
+"""Recall: the question's own words about time, the scopes that it may look into, and hits out of what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from mnemolog.domain import ingress
+from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.principal import Tier, levels_asked
+from mnemolog.domain.records import Record, Status
+from mnemolog.domain.retrieval import Facts, Ranked
+from mnemolog.domain.scope import Scope
+from mnemolog.domain.timewords import time_words
+from mnemolog.infra.compose import Store
+from mnemolog.projections import turns_view
+from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question
+from mnemolog.projections.turns_view import TurnRow
+from mnemolog.results import Hit
+
+if TYPE_CHECKING:
+    from mnemolog._reading import Reader
+
+MAX_K: Final = 1_000
+Moment = datetime | str | None
+
+
+class Asking(TypedDict, total=False):
+    """What `Memory.recall` may be asked besides the question; see there."""
+
+    since: Moment
+    until: Moment
+    now: Moment
+    at_least: int | None
+    exact: bool | Collection[str]
+    kinds: Collection[str] | None
+    author: str | None
+    tool: str | None
+    slot: tuple[str, str] | None
+    status: Collection[str] | None
+    history: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The same, with what holds where nothing is said."""
+
+    since: Moment = None
+    until: Moment = None
+    now: Moment = None
+    at_least: int | None = None
+    exact: bool | Collection[str] = False
+    kinds: Collection[str] | None = None
+    author: str | None = None
+    tool: str | None = None
+    slot: tuple[str, str] | None = None
+    status: Collection[str] | None = None
+    history: bool = False
+
+
+class Recaller:
+    """Answers one principal's questions."""
+
+    def __init__(self, store: Store, reader: Reader, curated: CuratedView) -> None:
+        self._store, self._reader, self._curated = store, reader, curated
+        self._search = HybridSearch(store.turns.index, store.turns.analyzer, curated, store.vectors)
+
+    def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
+        """The best `k`, best first."""
+        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
+        if not 1 <= k <= MAX_K:
+            raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
+        question = self._question(scope, query, k, asked)
+        levels = levels_asked(scope, asked.exact)
+        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        with (
+            self._reader.view("turns", scope, at_least, levels) as turns,
+            self._reader.view("curated", scope, at_least, levels) as records,
+        ):
+            places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
+            return self._hits(self._search.search(question, places), places, question.now)
+
+    def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
+        now = self._reader.moment(scope, asked.now)
+        words = time_words(query, now, self._store.zone_of(scope) or now.tzinfo or UTC)
+        filters = self._filters(scope, asked)
+        if words is None:
+            return Question(query, now, k, Facts(), filters)
+        since, until = (None if at is None else ingress.microseconds(at) for at in (words.since, words.until))
+        # A date may as well be what was spoken about: it stays among the words, and only lifts.
+        text = words.query if words.relative else query
+        return Question(text, now, k, Facts(since_us=since, until_us=until, strict=words.relative), filters)
+
+    def _filters(self, scope: Scope, asked: Asked) -> Filters:
+        return Filters(
+            kinds=None if asked.kinds is None else frozenset(asked.kinds),
+            author=ingress.optional(asked.author, "author"),
+            tool=ingress.optional(asked.tool, "tool"),
+            slot=asked.slot,
+            status=None if asked.status is None else frozenset(map(status_named, asked.status)),
+            since_us=self._reader.bound(scope, asked.since, "since"),
+            until_us=self._reader.bound(scope, asked.until, "until"),
+            history=asked.history,
+        )
+
+    def _hits(self, found: list[Ranked], at: Places, now: datetime) -> list[Hit]:
+        keys = [one.candidate.key for one in found]
+        rows = turns_view.at(at.turns, [key for key in keys if key > 0], at.turn_scopes)
+        numbers = [-key for key in keys if key < 0]
+        records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
+        hits = []
+        for one in found:
+            key = one.candidate.key
+            if key in rows:
+                hits.append(turn_hit(rows[key], one))
+            elif -key in records and records[-key].content is not None:
+                hits.append(record_hit(records[-key], one))
+        return hits
+
+
+def record_hit(record: Record, ranked: Ranked) -> Hit:
+    return Hit(
+        text=record.content or "",
+        score=ranked.score,
+        signals=ranked.signals,
+        event_ids=record.event_ids,
+        record_id=record.id,
+        occurred_at=datetime.fromisoformat(record.occurred_at),
+        kind=record.kind,
+        version=record.version,
+        status=str(record.status),
+        origin=record.trust,
+        session=record.session,
+    )
+
+
+def turn_hit(row: TurnRow, ranked: Ranked | None = None) -> Hit:
+    """Without `ranked`, as something that was asked for by its id."""
+    return Hit(
+        text=row.text,
+        score=ranked.score if ranked else 0.0,
+        signals=ranked.signals if ranked else {},
+        event_ids=(row.event_id,),
+        record_id=None,
+        occurred_at=datetime.fromisoformat(row.occurred_at),
+        kind=row.kind,
+        role=row.role,
+        author=row.author or row.tool,
+        origin=Tier(row.origin),
+        session=row.session,
+    )
+
+
+def status_named(name: str) -> Status:
+    """Raises InvalidInput for a status that does not exist."""
+    try:
+        return Status(name)
+    except ValueError:
+        raise InvalidInput(f"status must be one of {', '.join(Status)}, not {name!r}") from None
