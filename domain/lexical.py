@@ -224,13 +224,15 @@ class Matches:
     def grouped(self, group_of: Mapping[int, int], group_lengths: Mapping[int, int]) -> Matches:
         """The same matches with each group of documents (a session) taken as one document.
 
-        `group_lengths` must name every group of the scopes with the tokens of all its documents.
+        `group_lengths` must name every group of the scopes with the tokens of all its documents. A document of no
+        group is left out.
         """
         postings: dict[str, dict[int, int]] = {}
         for term, times in self.postings.items():
             merged = postings.setdefault(term, {})
             for doc, count in times.items():
-                merged[group_of[doc]] = merged.get(group_of[doc], 0) + count
+                if (group := group_of.get(doc)) is not None:
+                    merged[group] = merged.get(group, 0) + count
         return Matches(len(group_lengths), sum(group_lengths.values()), postings, group_lengths)
 
 

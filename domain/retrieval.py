@@ -29,6 +29,7 @@ TIME: Final = "time"
 RECORD: Final = "record"
 RECENCY: Final = "recency"
 
+_CURRENT: Final = Status.CURRENT
 _BEST: Final = 3
 _PRIOR_CANDIDATES: Final = 5
 _PRIOR_DEVIATION: Final = {LEXICAL: 1.0, DENSE: 0.1, WINDOW: 0.1, SESSION_LEXICAL: 1.0}
@@ -166,12 +167,12 @@ def retrieve(
     What is superseded, retracted, expired or not yet valid never enters, not even a mean, unless `history`.
     `only` (keys) and strict bounds choose among the ranked and change no score.
     """
-    pool = [one for one in candidates if history or one.status in READABLE]
+    pool = [one for one in candidates if history or one.status is _CURRENT or one.status in READABLE]
     pool.sort(key=lambda one: (one.occurred_us, one.key), reverse=True)
     signals = _signals(pool, scores, facts, weights)
     totals = [math.fsum(parts) for parts in zip(*signals.values(), strict=True)]
     wanted = _wanted(pool, scores, facts, only)
-    best = sorted(wanted, key=lambda at: -totals[at])[:k]  # stable: equals stay newest first
+    best = sorted(wanted, key=totals.__getitem__, reverse=True)[:k]  # stable: equals stay newest first
     return [
         Ranked(pool[at], totals[at], {name: values[at] for name, values in signals.items()}) for at in best
     ]
@@ -184,7 +185,7 @@ def _signals(
     leaning = [min(1.0, weights.short / one.length) if one.length else 1.0 for one in pool]
     signals = _own(pool, scores, leaning, weights)
     base = [sum(parts) for parts in zip(*signals.values(), strict=True)]
-    last = max(len(pool) - 1, 1)
+    last, none = max(len(pool) - 1, 1), [0.0] * len(pool)
     around = {
         NEIGHBOURS: _around(pool, base, weights),
         SESSION_BEST: _session_best(pool, base, weights.session_best),
@@ -193,9 +194,9 @@ def _signals(
     return {
         **signals,
         **{name: list(map(mul, leaning, values)) for name, values in around.items()},
-        AUTHOR: [weights.author * (one.author in facts.authors) for one in pool],
-        TIME: [weights.time * (facts.bounded and facts.covers(one.occurred_us)) for one in pool],
-        RECORD: [weights.record * (one.place is None) for one in pool],
+        AUTHOR: [weights.author * (one.author in facts.authors) for one in pool] if facts.authors else none,
+        TIME: [weights.time * facts.covers(one.occurred_us) for one in pool] if facts.bounded else none,
+        RECORD: [weights.record if one.place is None else 0.0 for one in pool],
         RECENCY: [weights.recency * (last - at) / last for at in range(len(pool))],
     }
 
@@ -214,14 +215,18 @@ def _own(
     shares = [weights.window * lean for lean in leaning]
     both = weights.dense + weights.window
     return {
-        LEXICAL: [weights.lexical * (z or 0.0) for z in lexical],
-        DENSE: [(both - w) * _first(a, b) for a, b, w in zip(dense, window, shares, strict=True)],
-        WINDOW: [w * _first(b, a) for a, b, w in zip(dense, window, shares, strict=True)],
+        LEXICAL: [weights.lexical * z for z in _filled(lexical, lexical)],
+        DENSE: [(both - w) * z for z, w in zip(_filled(dense, window), shares, strict=True)],
+        WINDOW: list(map(mul, shares, _filled(window, dense))),
     }
 
 
-def _first(value: float | None, other: float | None) -> float:
-    return value if value is not None else other if other is not None else 0.0
+def _filled(values: Sequence[float | None], others: Sequence[float | None]) -> list[float]:
+    """Each value, else what stands for it, else 0, which is average."""
+    return [
+        value if value is not None else other if other is not None else 0.0
+        for value, other in zip(values, others, strict=True)
+    ]
 
 
 def _z(values: Sequence[float | None], name: str, given: Mapping[str, Moments]) -> list[float | None]:
@@ -232,7 +237,8 @@ def _z(values: Sequence[float | None], name: str, given: Mapping[str, Moments]) 
     moments = given.get(name) or moments_of([value for value in values if value is not None])
     prior = _PRIOR_CANDIDATES * _PRIOR_DEVIATION[name] ** 2
     spread = math.sqrt((moments.count * moments.deviation**2 + prior) / (moments.count + _PRIOR_CANDIDATES))
-    return [None if value is None else (value - moments.mean) / spread for value in values]
+    mean = moments.mean
+    return [None if value is None else (value - mean) / spread for value in values]
 
 
 def moments_of(values: Collection[float]) -> Moments:
@@ -240,7 +246,7 @@ def moments_of(values: Collection[float]) -> Moments:
     if not values:
         return Moments(0, 0.0, 0.0)
     mean = math.fsum(values) / len(values)
-    variance = math.fsum((value - mean) ** 2 for value in values) / len(values)
+    variance = math.fsum([(value - mean) ** 2 for value in values]) / len(values)
     return Moments(len(values), mean, math.sqrt(variance))
 
 

@@ -35,6 +35,7 @@ from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids, Projection
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
+from mnemolog.projections.turn_tables import TurnTables
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
 
@@ -71,6 +72,7 @@ class Store:
     catalog: Catalog
     turns: Turns
     curated: Curated
+    tables: TurnTables
     vectors: Vectorising
     summarising: Summarising
     accesses: Accesses
@@ -104,6 +106,15 @@ class Store:
             name = found.timezone if found else None
             self.zones[ids.session] = zone_named(name) if name else None
         return self.zones[ids.session]
+
+    def begin(self, background: bool) -> None:
+        """Take up the policy, hear of commits, and start the workers: views first, what reads them after."""
+        self.log.on_commit(self.committed)
+        self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
+        if background:
+            self.runner.start()
+            self.vectors.start()
+            self.summarising.start()
 
     def adopt(self, policy: Policy) -> None:
         """Decide by this policy from here on."""
@@ -178,9 +189,8 @@ def _assemble(
     embedder: Embedder | None,
     background: bool,
 ) -> Store:
-    fresh = not (path / LOG_FILE).exists()
-    if fresh and (path / KEYS_FILE).exists() and not (path / LOG_FILE).exists():
-        fresh = False  # a crash between the two files: the keys are there and stay
+    # After a crash between the two files the keys are there, and stay.
+    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
     vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
     log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
     views = SqliteViews(path / VIEWS_FOLDER)
@@ -206,18 +216,22 @@ def _assemble(
         catalog=catalog,
         turns=turns,
         curated=curated,
+        tables=TurnTables(turns.index),
         vectors=vectors,
-        summarising=Summarising(log, runner, vault, ids, clock, lambda tenant: _worker_of(vault, tenant)),
+        summarising=Summarising(
+            log,
+            runner,
+            vault,
+            ids,
+            clock,
+            lambda tenant: _worker_of(vault, tenant),
+            indexed_to=vectors.position,
+        ),
         accesses=Accesses(log, vault, ids, clock),
         release=release,
         position=log.head(),
     )
-    log.on_commit(store.committed)
-    store.adopt(adopted_policy(log) or DEFAULT_POLICY)
-    if background:
-        runner.start()
-        store.summarising.start()
-        vectors.start()
+    store.begin(background)
     return store
 
 

@@ -39,8 +39,11 @@ class DenseScan:
         """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch."""
         query.require(self.space)
         change = self._rows.change()
-        parts = [self._matrix(scope, kind).scores(query.values, change) for scope in scopes]
-        self._evict()
+        matrices = [self._matrix(scope, kind) for scope in scopes]
+        before = sum(matrix.bytes for matrix in matrices)
+        parts = [matrix.scores(query.values, change) for matrix in matrices]
+        if sum(matrix.bytes for matrix in matrices) > before:
+            self._evict()
         if len(parts) == 1:
             return parts[0]
         nothing = Scores(np.empty(0, np.int64), np.empty(0, np.float32))
@@ -58,7 +61,9 @@ class DenseScan:
     def holds(self, scopes: Collection[ScopeIds]) -> bool:
         """Whether there is any vector in these scopes."""
         change = self._rows.change()
-        return any(self._matrix(scope, kind).refresh(change) for scope in scopes for kind in Kind)
+        found = [self._matrix(scope, kind).refresh(change) for scope in scopes for kind in Kind]
+        self._evict()
+        return any(found)
 
     def forget(self) -> None:
         """Drop what is kept in memory, as after an erasure."""

@@ -6,15 +6,14 @@ best of each signal are, with the turns beside them; what the signals look like 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sqlalchemy import Connection
 
-from mnemolog.domain.lexical import Analyzer, Matches, Term, bm25, ranked
+from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
 from mnemolog.domain.retrieval import (
@@ -34,7 +33,8 @@ from mnemolog.domain.retrieval import (
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections import turns_view
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.lexical import LexicalIndex
+from mnemolog.projections.turn_tables import TurnTables, turn_candidate
+from mnemolog.projections.turns import Turns
 from mnemolog.projections.turns_view import Sketch
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ WHOLE: Final = 4_000
 """Turns of a scope up to which all of them are candidates."""
 BEST: Final = 150
 """How many each signal proposes in a larger one, at least."""
-ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
 
 
 class Nearness(Protocol):
@@ -113,6 +112,9 @@ class Filters:
         return Facts(since_us=self.since_us, until_us=self.until_us).covers(at)
 
 
+NO_FILTERS: Final = Filters()
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is looked for. text: without its relative time words; facts: the time that it speaks of."""
@@ -142,11 +144,16 @@ class _Asked:
     """By number."""
 
 
-class HybridSearch:
-    """Needs what the two projections were made with."""
+_Pool = tuple[Sequence[Sketch], Sequence[Candidate], Collection[str], Scores]
+"""Turns, the same as candidates, the names of their authors, and what the indexes say."""
 
-    def __init__(self, index: LexicalIndex, analyzer: Analyzer, curated: CuratedView, near: Nearness) -> None:
-        self._index, self._analyzer, self._curated, self._near = index, analyzer, curated, near
+
+class HybridSearch:
+    """Searches both views."""
+
+    def __init__(self, turns: Turns, tables: TurnTables, curated: CuratedView, near: Nearness) -> None:
+        self._index, self._analyzer, self._tables = turns.index, turns.analyzer, tables
+        self._curated, self._near = curated, near
 
     def search(self, question: Question, at: Places) -> list[Ranked]:
         """The best, best first. The key of a turn is its position, that of a record minus its number.
@@ -172,57 +179,41 @@ class HybridSearch:
         return _Asked(question, at, terms, turns, bm25(both, terms), both.docs, cosines, judged)
 
     def _ranked(self, asked: _Asked) -> list[Ranked]:
-        filters, facts = asked.question.filters, asked.question.facts
-        pool, scores = self._whole(asked) if asked.found.docs <= WHOLE else self._best(asked)
-        only = {one.key for row, one in pool if filters.allows_turn(row)}
-        turns = [one for _, one in pool]
+        filters = asked.question.filters
+        whole = asked.found.docs <= WHOLE
+        rows, turns, authors, scores = self._whole(asked) if whole else self._best(asked)
         records = [_record(number, record) for number, record in asked.records.items()]
-        only |= {-number for number, record in asked.records.items() if filters.allows_record(record)}
-        authors = named_authors(asked.question.text, {one.author for one in turns if one.author})
         return retrieve(
             [*turns, *records],
             scores,
-            replace(facts, authors=authors),
+            replace(asked.question.facts, authors=named_authors(asked.question.text, authors)),
             k=asked.question.k,
             history=filters.sees_history,
-            only=only,
+            only=_only(filters, rows, asked.records),
         )
 
-    # A scope of ordinary size ------------------------------------------------------------------------------------
-
-    def _whole(self, asked: _Asked) -> tuple[list[tuple[Sketch, Candidate]], Scores]:
-        rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
-        lengths = self._index.lengths(asked.at.turns, [row.position for row in rows])
-        sessions = _numbers(row.session for row in rows)
-        places = Counter[str]()
-        pool = []
-        for row in rows:
-            place = None if row.session is None else places[row.session]
-            pool.append((row, _turn(row, sessions, place, lengths.get(row.position, 0))))
-            if row.session is not None:
-                places[row.session] += 1
-        session_of = {row.position: sessions[row.session] for row in rows if row.session is not None}
+    def _whole(self, asked: _Asked) -> _Pool:
+        """A scope of ordinary size."""
+        table = self._tables.of(asked.at.turns, asked.at.turn_scopes, asked.found.docs)
         dense, window = _dense(asked, None)
-        return pool, Scores(asked.lexical, dense, window, _by_session(asked, session_of, lengths))
+        sessions = asked.found.grouped(table.session_of, table.totals)
+        scores = Scores(asked.lexical, dense, window, bm25(sessions, asked.terms))
+        return table.rows, table.candidates, table.authors, scores
 
     # A large one -------------------------------------------------------------------------------------------------
 
-    def _best(self, asked: _Asked) -> tuple[list[tuple[Sketch, Candidate]], Scores]:
+    def _best(self, asked: _Asked) -> _Pool:
         conn, scopes = asked.at.turns, asked.at.turn_scopes
         seeds = self._seeds(asked)
         pairs = turns_view.beside(conn, scopes, sorted(seeds))
         wanted = seeds | {position for pair in pairs for position in pair}
         rows = turns_view.sketches(conn, scopes, sorted(wanted))
         lengths = self._index.lengths(conn, [row.position for row in rows])
-        sessions = _numbers(row.session for row in rows)
-        places = _places(rows, pairs)
-        pool = [
-            (row, _turn(row, sessions, places.get(row.position), lengths.get(row.position, 0)))
-            for row in rows
-        ]
         dense, window = _dense(asked, wanted)
         moments = {LEXICAL: _sparse_moments(asked.lexical, asked.both), **_spreads(asked)}
-        return pool, Scores(asked.lexical, dense, window, moments=moments)
+        turns = _placed(rows, pairs, lengths)
+        authors = {one.author for one in turns if one.author}
+        return rows, turns, authors, Scores(asked.lexical, dense, window, moments=moments)
 
     def _seeds(self, asked: _Asked) -> set[int]:
         """The best of each signal among the turns that may be answers."""
@@ -260,50 +251,32 @@ def _same(one: str | None, other: str) -> bool:
     return one is not None and one.casefold() == other.casefold()
 
 
-def _numbers(sessions: Iterable[str | None]) -> dict[str, int]:
-    numbers: dict[str, int] = {}
-    for session in sessions:
-        if session is not None:
-            numbers.setdefault(session, len(numbers))
-    return numbers
-
-
-def _turn(row: Sketch, sessions: Mapping[str, int], place: int | None, length: int) -> Candidate:
-    session = None if row.session is None else sessions[row.session]
-    author = None if row.author is None or row.author in ROLES else row.author
-    # Without a session a turn has no neighbours; a place of its own tells it from a record.
-    return Candidate(row.position, row.occurred_us, session, place or 0, author, length, row.kind)
-
-
 def _record(number: int, record: Record) -> Candidate:
     return Candidate(-number, microseconds(record.occurred_at), kind=record.kind, status=record.status)
 
 
-def _places(rows: Sequence[Sketch], pairs: Collection[tuple[int, int]]) -> dict[int, int]:
-    """Position → place in its session, so that only what really lies side by side has places side by side."""
-    joined_to = set(pairs)
-    places: dict[int, int] = {}
-    last: dict[str, tuple[int, int]] = {}
+def _placed(
+    rows: Sequence[Sketch], pairs: Collection[tuple[int, int]], lengths: Mapping[int, int]
+) -> list[Candidate]:
+    """As candidates; only what really lies side by side in its session has places side by side."""
+    side_by_side, turns = set(pairs), []
+    last: dict[str, tuple[int, int, int]] = {}
     for row in rows:
-        if row.session is None:
-            continue
-        before, place = last.get(row.session, (0, -3))
-        place += 1 if (before, row.position) in joined_to else 3
-        places[row.position] = place
-        last[row.session] = row.position, place
-    return places
+        number, place = None, 0
+        if row.session is not None:
+            number, before, place = last.get(row.session, (len(last), 0, 0))
+            place += 1 if (before, row.position) in side_by_side else 3
+            last[row.session] = number, row.position, place
+        turns.append(turn_candidate(row, number, place, lengths.get(row.position, 0)))
+    return turns
 
 
-def _by_session(asked: _Asked, session_of: Mapping[int, int], lengths: Mapping[int, int]) -> dict[int, float]:
-    """BM25 of each session as one text."""
-    totals = Counter[int]()
-    for position, session in session_of.items():
-        totals[session] += lengths.get(position, 0)
-    inside = {
-        term: {doc: count for doc, count in times.items() if doc in session_of}
-        for term, times in asked.found.postings.items()
-    }
-    return bm25(replace(asked.found, postings=inside).grouped(session_of, totals), asked.terms)
+def _only(filters: Filters, rows: Sequence[Sketch], records: Mapping[int, Record]) -> Collection[int] | None:
+    """Keys of what may be an answer; None where everything may."""
+    if filters == NO_FILTERS:
+        return None
+    only = {row.position for row in rows if filters.allows_turn(row)}
+    return only | {-number for number, record in records.items() if filters.allows_record(record)}
 
 
 def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, float], Mapping[int, float]]:

@@ -27,6 +27,7 @@ _SKETCH: Final = (
     .order_by(TURNS.c.position)
 )
 _SKETCHED: Final = _SKETCH.where(TURNS.c.position.in_(bindparam("positions", expanding=True)))
+_SKETCH_BEHIND: Final = _SKETCH.where(TURNS.c.position > bindparam("after"))
 _ERROR, _BLOB = (list(TURNS.c.keys()).index(name) for name in ("error", "blob"))
 
 
@@ -135,12 +136,12 @@ def at(conn: Connection, positions: Sequence[int], scopes: Collection[int]) -> d
 
 
 def sketches(
-    conn: Connection, scopes: Collection[int], positions: Sequence[int] | None = None
+    conn: Connection, scopes: Collection[int], positions: Sequence[int] | None = None, *, after: int = 0
 ) -> list[Sketch]:
-    """The turns of these scopes (at these positions only) in log order; what the system said is left out."""
+    """The turns of these scopes, in log order: behind a position, or at some. What the system said is left out."""
     inside = {"scopes": list(scopes)}
     if positions is None:
-        return [Sketch(*row) for row in conn.execute(_SKETCH, inside)]
+        return [Sketch(*row) for row in conn.execute(_SKETCH_BEHIND, {**inside, "after": after})]
     parts = (conn.execute(_SKETCHED, {**inside, "positions": some}) for some in _chunks(positions))
     return [Sketch(*row) for rows in parts for row in rows]
 
