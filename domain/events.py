@@ -178,10 +178,16 @@ class MemoryStated(Event):
 @event("MemoryCorrected")
 @dataclass(frozen=True, slots=True)
 class MemoryCorrected(Event):
-    """The record's content is replaced; what is None stays as it was."""
+    """The record's content is replaced; what is None stays as it was.
+
+    kind, slot, sensitivity: the record's when it was corrected, so that a correction stands without the statement.
+    """
 
     content: str
     reason: str | None = None
+    kind: str | None = None
+    slot: tuple[str, str] | None = None
+    sensitivity: str | None = None
     valid_from: str | None = None
     valid_to: str | None = None
     expires_at: str | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreInUse
+from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreInUse, StoreUnavailable
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import FileBlobs
 from mnemolog.infra.clock import SystemClock, UuidV7
@@ -112,8 +112,13 @@ def open_store(
     """
     if not create and not (path / LOG_FILE).exists():
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    release = _lock(path / LOCK_FILE)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        release = _lock(path / LOCK_FILE)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{path} cannot be used: {error.strerror}; choose a folder of yours"
+        ) from error
     try:
         return _assemble(path, settings, release, clock or SystemClock(), ids or UuidV7(), background)
     except BaseException:

@@ -197,11 +197,11 @@ def _said(event: Event, sources: Sequence[str]) -> Values:
         said |= {"valid_from": event.valid_from, "valid_to": event.valid_to, "expires_at": event.expires_at}
         said["evidence"] = _cited(event.evidence, sources)
         _check_times(event)
-    if isinstance(event, MemoryStated):
-        said |= {"kind": event.kind, "sensitivity": event.sensitivity, "consent": event.consent}
-        said["confidence"] = event.confidence
+        said |= {"kind": event.kind, "sensitivity": event.sensitivity}
         if event.slot is not None:
             said["entity"], said["attribute"] = event.slot
+    if isinstance(event, MemoryStated):
+        said |= {"consent": event.consent, "confidence": event.confidence}
     said["rejected"] = tuple(getattr(event, "rejected", ()))
     return said
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.UnknownEventType: "read it with the version of mnemolog that wrote it",
 }
 
+_SYSTEM_HINT: Final = "free the disk, or mend the path or its rights, then try again"
+
 # Typer ships Click's errors in some versions and imports them in others; their order of bases is the same.
 CommandLineError = cast(type[Exception], typer.BadParameter.__mro__[2])
 
@@ -74,6 +77,8 @@ def code_of(error: errors.MnemologError) -> Exit:
 
 
 def hint_of(error: Exception) -> str | None:
+    if isinstance(error, OSError):
+        return _SYSTEM_HINT
     return next((HINTS[kind] for kind in type(error).__mro__ if kind in HINTS), None)
 
 
@@ -84,14 +89,22 @@ def report(error: Exception, message: str, *, as_json: bool) -> None:
     if as_json:
         line = dump({"error": message, "type": type(error).__name__, "hint": hint_of(error)})
     else:
-        line = f"error: {one_line(message)}"
+        line = f"error: {one_line(_advised(error, message))}"
     typer.echo(line, err=True)
+
+
+def _advised(error: Exception, message: str) -> str:
+    """The message; of errors whose messages do not all say what to do, with what to do."""
+    says = isinstance(error, errors.NotFound) and ": " in message
+    hint = hint_of(error) if isinstance(error, errors.NotFound | errors.CorruptStore) else None
+    return message if says or hint is None else f"{message}; {hint}"
 
 
 def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
     """Run, and turn what it raises into a message and an exit code. MNEMOLOG_DEBUG=1 lets the unexpected fly."""
     try:
         code = run()
+        sys.stdout.flush()
     except errors.MnemologError as error:
         report(error, str(error), as_json=as_json)
         return code_of(error)
@@ -102,12 +115,31 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
         return Exit.INTERRUPTED
     except BrokenPipeError:
         raise
+    except OSError as error:
+        _let_go_of_stdout()
+        report(error, _system_error(error), as_json=as_json)
+        return Exit.IN_USE
     except Exception as error:
         if os.environ.get("MNEMOLOG_DEBUG", "") not in ("", "0"):
             raise
         report(error, f"unexpected {type(error).__name__}: {error}", as_json=as_json)
         return Exit.UNEXPECTED
     return code if isinstance(code, int) else Exit.OK
+
+
+def _system_error(error: OSError) -> str:
+    """What the operating system refused, and where: the disk, a right, a path; no fault of the program."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; {_SYSTEM_HINT}"
+
+
+def _let_go_of_stdout() -> None:
+    """What could not be written is not tried again when the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: Any) -> str:

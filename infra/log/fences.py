@@ -64,6 +64,8 @@ def _targets(fields: Json) -> Iterator[str]:
 def _depends_on(draft: Draft) -> Iterator[str]:
     yield from draft.sources
     yield from draft.subjects
+    if draft.causation:
+        yield draft.causation
     for subjects, _ in draft.parts:
         yield from subjects
     if draft.scope.session:

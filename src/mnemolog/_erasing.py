@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,6 @@ from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
     FORGOTTEN,
     MEMORY,
-    SEALED_FIELDS,
     ContentErased,
     ErasureRequested,
     Event,
@@ -56,6 +55,8 @@ class Work:
     sessions: tuple[str, ...] = ()
     evidence_left: tuple[str, ...] = ()
     keep_evidence: bool = False
+    position: int = 0
+    """Of its last event in the log, once the keys are gone and the log knows."""
 
     @property
     def scope(self) -> ScopeIds:
@@ -99,9 +100,17 @@ class ErasurePlan:
         return self.reach.counts
 
     @property
+    def sessions(self) -> tuple[str, ...]:
+        """Names of the sessions that would be closed."""
+        return self._eraser.names_of(self.reach.sessions)
+
+    @property
     def evidence_left(self) -> tuple[str, ...]:
         """Events that a record cites and that would stay."""
         return self.reach.evidence_left
+
+    def __repr__(self) -> str:
+        return f"<ErasurePlan {self.what} {self.target}: {len(self.events)} events {dict(self.counts)}>"
 
     def apply(self, progress: Progress | None = None) -> ErasureReceipt:
         """Erase. Returns what was destroyed and removed, where, and whether a second look found anything left.
@@ -148,7 +157,7 @@ class Eraser:
             raise NotFound(f"{target} is a record, not an event: pass it as record=")
         self._may_erase([row])
         with self._store.runner.read("catalog") as conn:
-            reach = _reach_of(what, target, [row, *catalog.derived_from(conn, [target])])
+            reach = self._reach_of(what, target, [row, *catalog.derived_from(conn, [target])])
         return reach, ScopeIds(ids.at(()))
 
     def _of_subject(self, ids: ScopeIds, name: str) -> Reach:
@@ -161,7 +170,7 @@ class Eraser:
         with self._store.runner.read("catalog") as conn:
             rows = catalog.by_subject(conn, subject)
         own = tuple(sorted(self._store.vault.sessions(subject)))
-        return _reach_of(What.SUBJECT, subject, rows, sessions=own)
+        return self._reach_of(What.SUBJECT, subject, rows, sessions=own)
 
     def _place_of_session(self, scope: Scope, name: str) -> ScopeIds:
         if scope.session not in (None, name):
@@ -175,7 +184,7 @@ class Eraser:
         with self._store.runner.read("catalog") as conn:
             rows = catalog.by_session(conn, session)
             derived = catalog.derived_from(conn, [row.event_id for row in rows])
-        return _reach_of(What.SESSION, session, [*rows, *derived], sessions=(session,))
+        return self._reach_of(What.SESSION, session, [*rows, *derived], sessions=(session,))
 
     def _of_record(self, scope: Scope, record_id: str, keep_evidence: bool) -> Reach:
         streams = self._reader.twins(scope, record_id)
@@ -188,7 +197,26 @@ class Eraser:
             self._may_erase(rows)
             derived = catalog.derived_from(conn, [row.event_id for row in rows])
         left = tuple(row.event_id for row in evidence if not row.erased) if keep_evidence else ()
-        return _reach_of(What.RECORD, record_id, [*rows, *derived], evidence_left=left)
+        return self._reach_of(What.RECORD, record_id, [*rows, *derived], evidence_left=left)
+
+    def names_of(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """External names; an id whose name is gone stands for itself."""
+        return tuple(self._store.vault.name(one) or one for one in ids)
+
+    def _reach_of(self, what: What, target: str, rows: Iterable[CatalogRow], **more: Any) -> Reach:
+        """The reach of rows that still hold content, each once, in log order."""
+        unique = {row.position: row for row in rows if not row.erased}
+        rows = [unique[position] for position in sorted(unique)]
+        sealed = {each.position for each in self._recorded(rows, bodies=False) if any(_sealed_under(each))}
+        held = [row for row in rows if row.position in sealed]
+        return Reach(
+            what,
+            target,
+            tuple(row.event_id for row in held),
+            tuple(dict.fromkeys(row.stream for row in held if row.topic in MEMORY)),
+            counts=dict(Counter(row.topic for row in held)),
+            **more,
+        )
 
     def _may_erase(self, rows: Iterable[CatalogRow]) -> None:
         """What was said elsewhere and is only cited needs its own permission; what is derived goes with its source."""
@@ -216,6 +244,10 @@ class Eraser:
         self._request(work, reason)
         return self.run(work, note, progress)
 
+    def finish(self) -> list[ErasureReceipt]:
+        """Go on with every erasure that is not finished."""
+        return [self.resume(note) for note in pending_notes(self._store.path)]
+
     def resume(self, note: Path) -> ErasureReceipt:
         """Finish an erasure that was cut off somewhere after its note was written."""
         work = _read_note(note)
@@ -230,10 +262,12 @@ class Eraser:
             self._store.vault.fence_session(self._store.vault.names(work.scope))
         tell("destroying keys")
         rows = self._rows(work)
-        held = self._held(rows)
-        position = self._destroy(work, rows)
+        readable, held = self._readable(rows), self._held(rows)
+        if not work.position:
+            work = replace(work, position=self._destroy(work, rows))
+            note = _write_note(self._store.path, work)
         tell("cleaning views")
-        self._store.runner.catch_up_all(position)
+        self._store.runner.catch_up_all(work.position)
         rows = self._stragglers(work, rows)
         self._store.runner.catch_up_all()
         tell("removing large outputs")
@@ -243,9 +277,14 @@ class Eraser:
         purged = {name: self._store.runner.purge(name) for name in self._store.runner.names()}
         truncated = self._store.log.checkpoint()
         tell("looking again")
-        stores = self._verify(rows, blobs, removed, held, purged, truncated)
+        stores = [
+            self._log_result(rows, readable, truncated),
+            StoreResult("blobs", len(blobs), removed, sum(map(self._store.blobs.exists, blobs))),
+            *self._view_results(rows, held, purged),
+        ]
+        what, count = What(work.what), len(rows)
         receipt = ErasureReceipt(
-            work.erasure, What(work.what), work.target, position, len(rows), stores, work.evidence_left
+            work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
         if not receipt.pending:
             note.unlink(missing_ok=True)
@@ -324,32 +363,24 @@ class Eraser:
 
     # The second look -------------------------------------------------------------------------------------------
 
-    def _verify(
-        self,
-        rows: list[CatalogRow],
-        blobs: list[str],
-        removed: int,
-        held: Mapping[str, int],
-        purged: Mapping[str, bool],
-        truncated: bool,
-    ) -> tuple[StoreResult, ...]:
-        sealed = [each for each in self._recorded(rows, bodies=True) if each.envelope.parts]
-        readable = sum(each.event is not FORGOTTEN for each in sealed)
-        log = StoreResult(
-            "log",
-            len(sealed),
-            len(sealed) - readable,
-            readable,
-            "" if truncated else "write-ahead log still in use",
-        )
-        left = sum(self._store.blobs.exists(event_id) for event_id in blobs)
-        stores = [log, StoreResult("blobs", len(blobs), removed, left)]
+    def _readable(self, rows: list[CatalogRow]) -> int:
+        """How many of the events the log still opens."""
+        opened = self._recorded(rows, bodies=True)
+        return sum(bool(each.envelope.parts) and each.event is not FORGOTTEN for each in opened)
+
+    def _log_result(self, rows: list[CatalogRow], before: int, truncated: bool) -> StoreResult:
+        still = self._readable(rows)
+        remark = "" if truncated else "write-ahead log still in use"
+        return StoreResult("log", before, before - still, still, remark)
+
+    def _view_results(
+        self, rows: list[CatalogRow], before: Mapping[str, int], purged: Mapping[str, bool]
+    ) -> Iterator[StoreResult]:
         for name, still in self._held(rows).items():
             remark = "" if purged[name] else "physical purge is due: a reader was in the way"
-            stores.append(
-                StoreResult(f"view {name}", held[name], held[name] - still, still, remark, not purged[name])
+            yield StoreResult(
+                f"view {name}", before[name], before[name] - still, still, remark, not purged[name]
             )
-        return tuple(stores)
 
     def _held(self, rows: list[CatalogRow]) -> dict[str, int]:
         """How many of the events each view holds content of."""
@@ -361,11 +392,10 @@ class Eraser:
         return found
 
 
-def resume_unfinished(eraser: Eraser) -> list[ErasureReceipt]:
-    """Finish the erasures that a crash interrupted."""
-    folder = eraser._store.path / NOTES_FOLDER
-    notes = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    return [eraser.resume(note) for note in notes]
+def pending_notes(path: Path) -> list[Path]:
+    """The notes of erasures in a data directory that are not finished."""
+    folder = path / NOTES_FOLDER
+    return sorted(folder.glob("*.json")) if folder.is_dir() else []
 
 
 def remove_orphans(store: Store) -> int:
@@ -387,28 +417,6 @@ def erased_scope(scope: Scope, what: str, target: object) -> Scope:
     if name == ANY:
         raise InvalidInput("an erasure needs one target: ANY is for reads")
     return Scope(scope.tenant, user=name) if what == What.SUBJECT else scope
-
-
-def _reach_of(
-    what: What,
-    target: str,
-    rows: Iterable[CatalogRow],
-    *,
-    sessions: tuple[str, ...] = (),
-    evidence_left: tuple[str, ...] = (),
-) -> Reach:
-    """The reach of rows that still hold content, each once, in log order."""
-    unique = {row.position: row for row in rows if not row.erased and SEALED_FIELDS.get(row.topic, True)}
-    ordered = [unique[position] for position in sorted(unique)]
-    return Reach(
-        what,
-        target,
-        tuple(row.event_id for row in ordered),
-        tuple(dict.fromkeys(row.stream for row in ordered if row.topic in MEMORY)),
-        sessions,
-        dict(Counter(row.topic for row in ordered)),
-        evidence_left,
-    )
 
 
 def _sealed_under(recorded: Recorded) -> Iterator[tuple[int, Iterable[str]]]:

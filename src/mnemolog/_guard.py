@@ -54,9 +54,14 @@ class Guard:
             all(getattr(pattern, level) in (None, ANY) for level in LEVELS) for pattern in patterns
         )
 
-    def sees(self, ids: ScopeIds) -> bool:
-        """Whether something recorded in this scope is the principal's to see."""
-        return self.sees_all or may_see(self.principal, without_session(self.store.vault.names(ids)))
+    def sees(self, ids: ScopeIds, only: Scope | None = None) -> bool:
+        """Whether something recorded in this scope is the principal's to see, and has the levels of `only`."""
+        if self.sees_all and only is None:
+            return True
+        names = self.store.vault.names(ids)
+        if only is not None and any(getattr(names, level) != value for level, value in only.present()):
+            return False
+        return self.sees_all or may_see(self.principal, without_session(names))
 
     def _settle(self, action: Action, reason: str | None, scope: Scope | None) -> None:
         if reason is not None:

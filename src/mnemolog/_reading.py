@@ -14,9 +14,9 @@ from mnemolog._guard import Guard, without_session
 from mnemolog.domain import ingress
 from mnemolog.domain.context import RECENT, Entry, LeftOut, assemble, estimate_tokens
 from mnemolog.domain.errors import ErasedScope, InvalidInput, NotFound
-from mnemolog.domain.events import FORGOTTEN, ContextAssembled, Forgotten, Receipt, Recorded
+from mnemolog.domain.events import FORGOTTEN, REGISTRY, ContextAssembled, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import Action, Tier, levels_asked
-from mnemolog.domain.records import Record, Status, Step
+from mnemolog.domain.records import RECORD_KINDS, Record, Status, Step
 from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, sees
 from mnemolog.projections import catalog, turns_view
 from mnemolog.projections.catalog import CatalogRow
@@ -70,6 +70,10 @@ class Reader:
         if not 1 <= k <= MAX_K:
             raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
         bounds = self._bound(scope, since, "since"), self._bound(scope, until, "until")
+        if None not in bounds and bounds[1] < bounds[0]:  # type: ignore[operator]
+            raise InvalidInput("until lies before since: swap them, or leave one out")
+        if unknown := set(kinds or ()) - TURN_KINDS - set(RECORD_KINDS):
+            raise InvalidInput(f"no such kind: {', '.join(sorted(unknown))}")
         at, levels = self._now(scope, now), levels_asked(scope, exact)
         at_least = self._store.log.head() if at_least is None else at_least
         hits: list[Hit] = []
@@ -78,7 +82,11 @@ class Reader:
         if kinds is None or not TURN_KINDS.isdisjoint(kinds):
             hits += self._turn_hits(scope, query, k, bounds, at_least, levels, kinds)
         hits.sort(key=lambda hit: (-hit.score, hit.record_id is None))
-        return hits[:k]
+        return [self._named(hit) for hit in hits[:k]]
+
+    def _named(self, hit: Hit) -> Hit:
+        """The hit with its session's name for its id."""
+        return hit if hit.session is None else replace(hit, session=self._store.vault.name(hit.session))
 
     def _record_hits(
         self,
@@ -234,6 +242,15 @@ class Reader:
             )
             return [self._shown(record, view) for record in found]
 
+    def record(self, scope: Scope, record_id: str) -> Record:
+        """The record as it stands now. Raises NotFound."""
+        self.scope_of_record(scope, record_id)
+        with self._view("curated", scope, None, frozenset()) as view:
+            found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
+        if found is None:
+            raise NotFound(f"record {record_id} was erased: remember it anew")
+        return found
+
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
@@ -242,7 +259,9 @@ class Reader:
             steps = [
                 step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
             ]
-        return sorted(steps, key=lambda step: step.position)
+        names = self._store.vault.name
+        named = [replace(step, actor=(names(step.actor) or step.actor).removeprefix("@")) for step in steps]
+        return sorted(named, key=lambda step: step.position)
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         with self._view("curated", scope, None, frozenset()) as view:
@@ -253,7 +272,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return _turn_hit(turn, 0.0)
+            return self._named(_turn_hit(turn, 0.0))
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -276,11 +295,15 @@ class Reader:
         part = self._store.blobs.read(event_id, blob, start, end)
         return FORGOTTEN if part is None else OutputRange(part, start, end, total)
 
-    def log(self, after: int, limit: int, topics: Collection[str] | None) -> list[Recorded]:
+    def log(
+        self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None
+    ) -> list[Recorded]:
+        if unknown := set(topics or ()) - REGISTRY.keys():
+            raise InvalidInput(f"no event type {', '.join(sorted(unknown))}: use {', '.join(REGISTRY)}")
         found: list[Recorded] = []
         while len(found) < limit:
             page = self._store.log.read(after, limit, topics=topics)
-            found += [each for each in page.events if self._guard.sees(each.envelope.scope)]
+            found += [each for each in page.events if self._guard.sees(each.envelope.scope, scope)]
             if page.position <= after or len(page.events) < limit:
                 break
             after = page.position
@@ -336,6 +359,8 @@ class Reader:
     def _view(self, name: str, scope: Scope, at_least: int | None, exact: frozenset[str]) -> Iterator[View]:
         """A read transaction that is caught up, with the numbers of the scopes that the caller sees in it."""
         ids = self._guard.reading_ids(scope)
+        if at_least is not None and at_least > self._store.log.head():
+            raise InvalidInput(f"at_least={at_least} lies behind the head of the log")
         with self._store.runner.read(name, at_least) as conn:
             if ids is None:
                 yield View(conn, {})
@@ -360,7 +385,8 @@ class Reader:
 
     def _shown(self, record: Record, view: View) -> MemoryRecord:
         names = self._store.vault.names(view.scopes[record.scope])
-        subjects = tuple(self._store.vault.name(subject) or subject for subject in record.subjects)
+        people = [subject for subject in record.subjects if subject != view.scopes[record.scope].tenant]
+        subjects = tuple(self._store.vault.name(subject) or subject for subject in people)
         return MemoryRecord(
             record_id=record.id,
             scope=names,

@@ -24,11 +24,11 @@ from mnemolog.domain.events import (
 )
 from mnemolog.domain.normalise import normal_form, slot_key
 from mnemolog.domain.principal import Action, refusal, statement_tier, turn_tier
+from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 
-KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
 _ACTS: Final = {"retract": MemoryRetracted, "confirm": MemoryConfirmed, "dispute": MemoryDisputed}
 
 
@@ -55,12 +55,14 @@ class Stater:
         ids = self._belongs(scope, belongs_to, caller, at)
         cited, about = self._cited(scope, evidence, replace(about, occurred_at=at))
         event = replace(stated, evidence=cited)
+        record_id = self._record_id(ids, event)
+        known = self._subjects(self._rows_of(record_id))
         return self._writer.write(
             scope,
             event,
             statement_tier(self._guard.principal),
-            about,
-            stream=self._record_id(ids, event),
+            replace(about, source_subjects=about.source_subjects | known),
+            stream=record_id,
             ids=ids,
         )
 
@@ -75,8 +77,15 @@ class Stater:
         about: About,
     ) -> Receipt:
         cited, about = self._cited(scope, evidence, replace(about, began_at=self._store.position))
+        held = self._reader.record(scope, record_id)
         event = MemoryCorrected(
-            ingress.statement(content), self._reason(reason), **self._times(scope, times), evidence=cited
+            ingress.statement(content),
+            self._reason(reason),
+            held.kind,
+            held.slot,
+            held.sensitivity,
+            **self._times(scope, times),
+            evidence=cited,
         )
         return self._on_record(scope, record_id, event, about)
 
@@ -98,15 +107,13 @@ class Stater:
 
     def _stated(self, scope: Scope, content: str, details: Mapping[str, Any]) -> MemoryStated:
         kind, slot, confidence = details["kind"], details["slot"], details["confidence"]
-        if kind not in KINDS:
-            raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
             raise InvalidInput("confidence must be a number from 0 to 1")
         return MemoryStated(
             ingress.statement(content),
-            kind,
+            _one_of(kind, RECORD_KINDS, "kind"),
             None if slot is None else _slot(slot),
-            sensitivity=ingress.short(details["sensitivity"], "sensitivity", 64),
+            sensitivity=_one_of(details["sensitivity"], SENSITIVITIES, "sensitivity"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
             **self._times(scope, details),
@@ -180,12 +187,19 @@ class Stater:
         )
 
     def _about_record(self, record_id: str, about: About) -> About:
-        """A change of a record is about whom the record is about. Raises NotFound when nothing of it is left."""
-        with self._store.runner.read("catalog") as conn:
-            rows = [row for row in catalog.by_stream(conn, record_id) if not row.erased]
+        """A change of a record is about whom the record is about, and falls with what it answers.
+
+        Raises NotFound when nothing of the record is left.
+        """
+        rows = self._rows_of(record_id)
         if not rows:
             raise NotFound(f"record {record_id} was erased: remember it anew")
-        return replace(about, source_subjects=about.source_subjects | self._subjects(rows))
+        subjects = about.source_subjects | self._subjects(rows)
+        return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
+
+    def _rows_of(self, record_id: str) -> list[CatalogRow]:
+        with self._store.runner.read("catalog") as conn:
+            return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
         """Append to a record that the caller sees and may change."""
@@ -205,6 +219,12 @@ class Stater:
             stream=record_id,
             ids=ids,
         )
+
+
+def _one_of(value: object, known: Sequence[str], what: str) -> str:
+    if value not in known:
+        raise InvalidInput(f"{what} must be one of {', '.join(known)}, not {value!r}")
+    return str(value)
 
 
 def _slot(slot: object) -> tuple[str, str]:

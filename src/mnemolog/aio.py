@@ -64,6 +64,7 @@ class AsyncOperations:
     parked = _operated(Operations.parked)
     replay_parked = _operated(Operations.replay_parked)
     dismiss_parked = _operated(Operations.dismiss_parked)
+    finish_erasures = _operated(Operations.finish_erasures)
     rotate_root_key = _operated(Operations.rotate_root_key)
     verify_log = _operated(Operations.verify_log)
 
@@ -85,7 +86,7 @@ class AsyncMemory:
     """`Memory` for asyncio. `await AsyncMemory.open(path)`, or wrap an open memory: `AsyncMemory(memory)`."""
 
     def __init__(self, memory: Memory) -> None:
-        self.memory = memory
+        self.memory, self.path, self.principal = memory, memory.path, memory.principal
         self.operations = AsyncOperations(memory.operations)
 
     @classmethod

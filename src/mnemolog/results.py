@@ -151,6 +151,7 @@ class Status:
     counts: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    pending_erasures: tuple[str, ...] = ()
     refused_late: int = 0
     refused_access: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
