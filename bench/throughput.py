@@ -104,7 +104,7 @@ class Appending:
         """The bytes of the round before, so that both insert the same."""
         rows = rows_of(self._log, self._store.log.head() - self._count, self._count)
         calls = in_calls(rows, self._per_call)
-        return self._count / seconds(lambda: [self._floor.append(call) for call in calls])
+        return self._count / seconds(lambda: in_turn(self._floor.append, calls))
 
     def _at_log(self) -> float:
         self._draft(self._count)
@@ -119,7 +119,7 @@ class Appending:
 
     def _ready(self, log: SqliteEventLog) -> float:
         calls = in_calls(self._drafts, self._per_call)
-        return self._count / seconds(lambda: [log.append(call) for call in calls])
+        return self._count / seconds(lambda: in_turn(log.append, calls))
 
 
 def write(memory: Memory, items: list[dict[str, Any]], per_call: int) -> None:
@@ -346,6 +346,11 @@ def start(folder: Path, quick: bool) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------------
+
+
+def in_turn(work: Callable[[Any], object], calls: list[Any]) -> None:
+    for call in calls:
+        work(call)
 
 
 def in_calls(items: list[Any], per_call: int) -> list[list[Any]]:

@@ -288,7 +288,10 @@ class ContentErased(Event):
 @event("ContextAssembled")
 @dataclass(frozen=True, slots=True)
 class ContextAssembled(Event):
-    """The receipt of one context: ids only. Each entry: id, version, layer, tokens; each left out: id, reason."""
+    """The receipt of one context: ids only. Each entry: id, version, layer, tokens; each left out: id, reason.
+
+    left_out lists the first ones, omitted counts all. incomplete: events of the owner were parked.
+    """
 
     query: str = clear()
     budget: int = clear()
@@ -296,6 +299,8 @@ class ContextAssembled(Event):
     entries: tuple[Json, ...] = clear(())
     left_out: tuple[Json, ...] = clear(())
     position: int = clear(0)
+    omitted: int = clear(0)
+    incomplete: bool = clear(False)
 
 
 @event("AccessRefused")
@@ -332,6 +337,17 @@ MEMORY: Final = frozenset(
 )
 ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
 """Handled at once by every projection, also while their owner's events wait."""
+GOVERNANCE: Final = frozenset(
+    {
+        "ParkedEventReplayed",
+        "ParkedEventDismissed",
+        "ErasureRequested",
+        "SubjectErased",
+        "ContentErased",
+        "AccessRefused",
+    }
+)
+"""What concerns a whole tenant or store."""
 PARKING: Final = frozenset({"ParkedEventReplayed", "ParkedEventDismissed"})
 
 CLEAR_FIELDS: Final = {

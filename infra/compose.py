@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
@@ -144,38 +145,42 @@ def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
 def _assemble(
     path: Path, settings: Settings, release: Callable[[], None], clock: Clock, ids: Ids, background: bool
 ) -> Store:
-    fresh = not (path / LOG_FILE).exists()
-    if fresh and (path / KEYS_FILE).exists() and not (path / LOG_FILE).exists():
-        fresh = False  # a crash between the two files: the keys are there and stay
-    vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
-    log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
-    views = SqliteViews(path / VIEWS_FOLDER)
-    analyzer = default_analyzer()
-    catalog = Catalog()
-    turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
-    curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
-    runner = Runner(log, views, [catalog, turns, curated], clock=clock, batch_size=settings.batch_size)
-    runner.open()
-    store = Store(
-        path=path,
-        settings=settings,
-        clock=clock,
-        ids=ids,
-        vault=vault,
-        log=log,
-        blobs=FileBlobs(path / BLOBS_FOLDER, vault),
-        views=views,
-        runner=runner,
-        catalog=catalog,
-        turns=turns,
-        curated=curated,
-        release=release,
-        position=log.head(),
-    )
-    log.on_commit(store.committed)
-    if background:
-        runner.start()
-    return store
+    # Keys without a log are a crash between the two files: they are there and stay.
+    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
+    with ExitStack() as undo:
+        vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
+        undo.callback(vault.close)
+        log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
+        undo.callback(log.close)
+        views = SqliteViews(path / VIEWS_FOLDER)
+        undo.callback(views.close)
+        analyzer = default_analyzer()
+        catalog = Catalog()
+        turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
+        curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
+        runner = Runner(log, views, [catalog, turns, curated], clock=clock, batch_size=settings.batch_size)
+        runner.open()
+        store = Store(
+            path=path,
+            settings=settings,
+            clock=clock,
+            ids=ids,
+            vault=vault,
+            log=log,
+            blobs=FileBlobs(path / BLOBS_FOLDER, vault),
+            views=views,
+            runner=runner,
+            catalog=catalog,
+            turns=turns,
+            curated=curated,
+            release=release,
+            position=log.head(),
+        )
+        log.on_commit(store.committed)
+        if background:
+            runner.start()
+        undo.pop_all()
+        return store
 
 
 def _lock(path: Path) -> Callable[[], None]:

@@ -27,7 +27,7 @@ Version = Annotated[bool, typer.Option("--version", help="Show the installed ver
 
 def start(context: typer.Context, version: Version = False) -> None:
     if version:
-        typer.echo(store.VERSION_LINE.format(store.installed_version("mnemolog")))
+        typer.echo(f"mnemolog {store.installed()}")
         raise typer.Exit
     show_help(context)
 

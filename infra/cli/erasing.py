@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,7 +28,8 @@ Subject = Annotated[
 ]
 Keep = Annotated[bool, typer.Option("--keep-evidence", help="With --record: leave the events it rests on.")]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Only finish the erasures that are not complete, and say what is left.")
+    bool,
+    typer.Option("--resume", help="Only finish the erasures that are not complete, and say what is left."),
 ]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept, sealed, with the request.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
@@ -64,13 +66,14 @@ def erase(
         raise InvalidInput("with --json an erasure needs --yes, or --dry-run to see its plan")
     with call.memory() as memory:
         plan = memory.erase(scope, **target, reason=reason, keep_evidence=keep_evidence)
-        _show_plan(call, plan.reach)
+        shown = replace(plan.reach, sessions=plan.sessions)
+        _show_plan(call, shown)
         name = next(iter(target.values()))
         if dry_run or not (yes or _confirmed(call, name)):
-            return _not_applied(call, plan.reach, dry_run)
+            return _not_applied(call, shown, dry_run)
         with call.out.steps() as step:
             receipt = plan.apply(progress=step)
-    _show_receipt(call, plan.reach, receipt)
+    _show_receipt(call, shown, receipt)
     return Exit.OK if receipt.complete else Exit.INCOMPLETE
 
 
@@ -154,7 +157,7 @@ def _account(call: Call, receipt: ErasureReceipt) -> None:
 def _left(receipt: ErasureReceipt) -> Iterator[str]:
     """What keeps an erasure from being complete, and what to do about it."""
     if receipt.evidence_left:
-        yield f"{len(receipt.evidence_left)} events stay as evidence: erase the record without --keep-evidence"
+        yield f"{len(receipt.evidence_left)} events stay, as --keep-evidence asked: erase them with --event ID"
     if readable := [one.store for one in receipt.stores if one.readable]:
         yield f"something is still readable in {', '.join(readable)}: try again with `mnemolog erase --resume`"
     if due := [one.store for one in receipt.stores if one.due]:

@@ -76,13 +76,13 @@ def code_of(error: errors.MnemologError) -> Exit:
     return next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), Exit.UNEXPECTED)
 
 
-def hint_of(error: Exception) -> str | None:
+def hint_of(error: BaseException) -> str | None:
     if isinstance(error, OSError):
         return _SYSTEM_HINT
     return next((HINTS[kind] for kind in type(error).__mro__ if kind in HINTS), None)
 
 
-def report(error: Exception, message: str, *, as_json: bool) -> None:
+def report(error: BaseException, message: str, *, as_json: bool) -> None:
     """One line for people, one object for programs; stored text in a message cannot steer the terminal."""
     from mnemolog.infra.cli.output import dump, one_line
 
@@ -93,10 +93,11 @@ def report(error: Exception, message: str, *, as_json: bool) -> None:
     typer.echo(line, err=True)
 
 
-def _advised(error: Exception, message: str) -> str:
+def _advised(error: BaseException, message: str) -> str:
     """The message; of errors whose messages do not all say what to do, with what to do."""
     says = isinstance(error, errors.NotFound) and ": " in message
-    hint = hint_of(error) if isinstance(error, errors.NotFound | errors.CorruptStore) else None
+    advised = isinstance(error, errors.NotFound | errors.CorruptStore | OSError)
+    hint = hint_of(error) if advised else None
     return message if says or hint is None else f"{message}; {hint}"
 
 
@@ -130,7 +131,7 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
 def _system_error(error: OSError) -> str:
     """What the operating system refused, and where: the disk, a right, a path; no fault of the program."""
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}; {_SYSTEM_HINT}"
+    return f"{where}{error.strerror or error}"
 
 
 def _let_go_of_stdout() -> None:

@@ -44,7 +44,9 @@ Now = Annotated[str | None, typer.Option("--now", metavar="TIME", help="Judge va
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Happened at this time or later.")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Happened before this time.")]
 History = Annotated[bool, typer.Option("--history", help="Superseded and retracted ones too.")]
-Count = Annotated[int, typer.Option("-k", metavar="COUNT", min=1, max=1000, help="At most so many, the best.")]
+Count = Annotated[
+    int, typer.Option("-k", metavar="COUNT", min=1, max=1000, help="At most so many, the best.")
+]
 Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the text may have.")]
 ShowReceipt = Annotated[
     bool, typer.Option("--receipt", help="Show (on stderr) what went in and what did not.")

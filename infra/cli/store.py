@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,7 +14,6 @@ from mnemolog.infra.cli.output import size
 if TYPE_CHECKING:
     from mnemolog.results import Status
 
-VERSION_LINE: Final = "mnemolog {}"
 _LOG: Final = "log.db"
 _OWN: Final = (
     _LOG, "keys.db", "root.key", "lock", "views", "blobs", "imports", "erasures", "lost+found"
@@ -24,7 +22,7 @@ _OWN: Final = (
 
 Place = Annotated[
     Path | None,
-    typer.Argument(metavar="[PATH]", parser=directory, help="The directory; --data if left out."),
+    typer.Argument(metavar="PATH", parser=directory, help="The directory; --data if left out."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Also in a directory that holds something else.")]
 
@@ -102,11 +100,18 @@ def version(call: Call) -> None:
 
     Example: mnemolog version
     """
-    number = installed_version("mnemolog")
+    number = installed()
     if call.out.as_json:
         call.out.document({"version": number})
     else:
-        call.out.text(VERSION_LINE.format(number))
+        call.out.text(f"mnemolog {number}")
+
+
+def installed() -> str:
+    """The version of the installed distribution."""
+    from importlib.metadata import version
+
+    return version("mnemolog")
 
 
 def views(projections: Any) -> tuple[list[str], list[list[Any]]]:

@@ -40,6 +40,9 @@ class Fences:
                 self._closed.add(envelope.clear["session"])
             self.position = max(self.position, position)
 
+    def is_erased(self, event_id: str) -> bool:
+        return event_id in self._erased
+
     def check(self, draft: Draft) -> None:
         """Raises LateWork when the draft's session was erased, or a source or subject since the draft began."""
         erased, began_at = self._erased, draft.began_at

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+from sqlalchemy import Connection
 
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader
@@ -26,6 +27,7 @@ from mnemolog.domain.events import (
     ContentErased,
     ErasureRequested,
     Event,
+    MemoryStated,
     Recorded,
     SubjectErased,
 )
@@ -55,8 +57,9 @@ class Work:
     sessions: tuple[str, ...] = ()
     evidence_left: tuple[str, ...] = ()
     keep_evidence: bool = False
+    twins: tuple[str, ...] = ()
     position: int = 0
-    """Of its last event in the log, once the keys are gone and the log knows."""
+    """Of its last event in the log, once the keys are gone and the log knows. What came later is not its business."""
 
     @property
     def scope(self) -> ScopeIds:
@@ -157,7 +160,7 @@ class Eraser:
             raise NotFound(f"{target} is a record, not an event: pass it as record=")
         self._may_erase([row])
         with self._store.runner.read("catalog") as conn:
-            reach = self._reach_of(what, target, [row, *catalog.derived_from(conn, [target])])
+            reach = self._reach_of(what, target, _closure(conn, [row]))
         return reach, ScopeIds(ids.at(()))
 
     def _of_subject(self, ids: ScopeIds, name: str) -> Reach:
@@ -182,12 +185,11 @@ class Eraser:
 
     def reach_of_session(self, session: str) -> Reach:
         with self._store.runner.read("catalog") as conn:
-            rows = catalog.by_session(conn, session)
-            derived = catalog.derived_from(conn, [row.event_id for row in rows])
-        return self._reach_of(What.SESSION, session, [*rows, *derived], sessions=(session,))
+            rows = _closure(conn, catalog.by_session(conn, session))
+        return self._reach_of(What.SESSION, session, rows, sessions=(session,))
 
     def _of_record(self, scope: Scope, record_id: str, keep_evidence: bool) -> Reach:
-        streams = self._reader.twins(scope, record_id)
+        streams = self._reader.twins(scope, record_id, Action.ERASE)
         with self._store.runner.read("catalog") as conn:
             own = [row for stream in streams for row in catalog.by_stream(conn, stream)]
             recorded = self._store.log.read_at([row.position for row in own], bodies=False)
@@ -195,15 +197,22 @@ class Eraser:
             evidence = catalog.find_all(conn, cited)
             rows = own if keep_evidence else [*own, *evidence]
             self._may_erase(rows)
-            derived = catalog.derived_from(conn, [row.event_id for row in rows])
+            rows = _closure(conn, rows)
         left = tuple(row.event_id for row in evidence if not row.erased) if keep_evidence else ()
-        return self._reach_of(What.RECORD, record_id, [*rows, *derived], evidence_left=left)
+        return self._reach_of(What.RECORD, record_id, rows, evidence_left=left, twins=tuple(streams))
 
     def names_of(self, ids: Iterable[str]) -> tuple[str, ...]:
         """External names; an id whose name is gone stands for itself."""
         return tuple(self._store.vault.name(one) or one for one in ids)
 
-    def _reach_of(self, what: What, target: str, rows: Iterable[CatalogRow], **more: Any) -> Reach:
+    def _reach_of(
+        self,
+        what: What,
+        target: str,
+        rows: Iterable[CatalogRow],
+        twins: tuple[str, ...] = (),
+        **more: Any,
+    ) -> Reach:
         """The reach of rows that still hold content, each once, in log order."""
         unique = {row.position: row for row in rows if not row.erased}
         rows = [unique[position] for position in sorted(unique)]
@@ -213,8 +222,9 @@ class Eraser:
             what,
             target,
             tuple(row.event_id for row in held),
-            tuple(dict.fromkeys(row.stream for row in held if row.topic in MEMORY)),
+            tuple(dict.fromkeys((*twins, *(row.stream for row in held if row.topic in MEMORY)))),
             counts=dict(Counter(row.topic for row in held)),
+            twins=twins,
             **more,
         )
 
@@ -236,6 +246,7 @@ class Eraser:
             reach.sessions,
             reach.evidence_left,
             keep_evidence,
+            reach.twins,
         )
 
     def apply(self, work: Work, reason: str | None, progress: Progress | None) -> ErasureReceipt:
@@ -312,10 +323,11 @@ class Eraser:
         elif work.what == What.SESSION:
             events |= set(self.reach_of_session(work.target).events)
         with self._store.runner.read("catalog") as conn:
+            rows = catalog.find_all(conn, events)
             if work.what == What.RECORD:
-                events |= {row.event_id for row in catalog.by_stream(conn, work.target)}
-            derived = catalog.derived_from(conn, events)
-            return catalog.find_all(conn, events | {row.event_id for row in derived if not row.erased})
+                rows += [row for stream in work.twins for row in catalog.by_stream(conn, stream)]
+            found = {row.position: row for row in _closure(conn, rows) if _is_due(row, work, events)}
+        return [found[position] for position in sorted(found)]
 
     def _destroy(self, work: Work, rows: list[CatalogRow]) -> int:
         """Keys first, then the events that tell every view; returns the position of the last one."""
@@ -390,6 +402,29 @@ class Eraser:
             with self._store.runner.read(name) as conn:
                 found[name] = HOLDING[name](conn, ids)
         return found
+
+
+def _closure(conn: Connection, rows: Iterable[CatalogRow]) -> list[CatalogRow]:
+    """The rows, all that derives from them, and the rest of every record that is left without a statement."""
+    found = {row.position: row for row in rows}
+    while True:
+        size = len(found)
+        ids = [row.event_id for row in found.values()]
+        found |= {row.position: row for row in catalog.derived_from(conn, ids)}
+        for stream in {row.stream for row in found.values() if row.topic in MEMORY}:
+            own = catalog.by_stream(conn, stream)
+            stated = [row for row in own if row.topic == MemoryStated.topic and not row.erased]
+            if all(row.position in found for row in stated):
+                found |= {row.position: row for row in own}
+        if len(found) == size:
+            return [found[position] for position in sorted(found)]
+
+
+def _is_due(row: CatalogRow, work: Work, planned: set[str]) -> bool:
+    """Whether an erasure closes this event: it was planned, or is still open and came before its end."""
+    if row.event_id in planned:
+        return True
+    return not row.erased and (not work.position or row.position < work.position)
 
 
 def pending_notes(path: Path) -> list[Path]:

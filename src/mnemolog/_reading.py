@@ -11,22 +11,36 @@ from typing import Any, Final
 from sqlalchemy import Connection, MetaData
 
 from mnemolog._guard import Guard, without_session
+from mnemolog._shown import hit_entry, record_entry, record_hit, status_named, text_of, turn_hit, within
 from mnemolog.domain import ingress
 from mnemolog.domain.context import RECENT, Entry, LeftOut, assemble, estimate_tokens
-from mnemolog.domain.errors import ErasedScope, InvalidInput, NotFound
-from mnemolog.domain.events import FORGOTTEN, REGISTRY, ContextAssembled, Forgotten, Receipt, Recorded
-from mnemolog.domain.principal import Action, Tier, levels_asked
+from mnemolog.domain.errors import ErasedScope, InvalidInput, NotFound, ProjectionParked
+from mnemolog.domain.events import (
+    FORGOTTEN,
+    GOVERNANCE,
+    REGISTRY,
+    ContextAssembled,
+    Forgotten,
+    Receipt,
+    Recorded,
+)
+from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import RECORD_KINDS, Record, Status, Step
-from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, sees
+from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, turns_view
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.scopes import ScopeTable, record_scope
-from mnemolog.projections.turns_view import TurnRow, TurnsView
+from mnemolog.projections.turns_view import TurnsView
 from mnemolog.results import Context, ContextReceipt, Hit, MemoryRecord, OutputRange
 
 MAX_K: Final = 1_000
+MAX_QUERY: Final = 4_000
+"""Characters of a query that are searched for."""
+MAX_LEFT_OUT: Final = 200
+"""How many entries that did not fit a receipt lists; all are counted."""
 TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
+_ALL: Final = 1 << 31
 _RECENT_TURNS: Final = 50
 _CONTEXT_HITS: Final = 50
 Moment = datetime | str | None
@@ -66,13 +80,13 @@ class Reader:
         kinds: Collection[str] | None,
         history: bool,
     ) -> list[Hit]:
-        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
-        if not 1 <= k <= MAX_K:
-            raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
+        self._demand(scope, at_least)
+        query = ingress.carried(query, "query")[:MAX_QUERY]
+        ingress.whole(k, "k", 1, MAX_K)
         bounds = self._bound(scope, since, "since"), self._bound(scope, until, "until")
         if None not in bounds and bounds[1] < bounds[0]:  # type: ignore[operator]
             raise InvalidInput("until lies before since: swap them, or leave one out")
-        if unknown := set(kinds or ()) - TURN_KINDS - set(RECORD_KINDS):
+        if unknown := ingress.names(kinds, "kinds") - TURN_KINDS - set(RECORD_KINDS):
             raise InvalidInput(f"no such kind: {', '.join(sorted(unknown))}")
         at, levels = self._now(scope, now), levels_asked(scope, exact)
         at_least = self._store.log.head() if at_least is None else at_least
@@ -106,14 +120,14 @@ class Reader:
                 view.scopes,
                 query,
                 now,
-                limit=k if bounds == (None, None) else MAX_K,
+                limit=k if bounds == (None, None) else _ALL,
                 kinds=kinds,
                 include_history=history,
             )
         return [
-            _record_hit(record, score)
+            record_hit(record, score)
             for record, score in found
-            if record.content is not None and _within(record.occurred_at, bounds)
+            if record.content is not None and within(record.occurred_at, bounds)
         ]
 
     def _turn_hits(
@@ -133,16 +147,16 @@ class Reader:
                 query,
                 since_us=bounds[0],
                 until_us=bounds[1],
-                limit=k if kinds is None or TURN_KINDS.issubset(kinds) else MAX_K,
+                limit=k if kinds is None or TURN_KINDS.issubset(kinds) else _ALL,
             )
-        return [_turn_hit(row, score) for row, score in found if kinds is None or row.kind in kinds]
+        return [turn_hit(row, score) for row, score in found if kinds is None or row.kind in kinds]
 
     # Context ---------------------------------------------------------------------------------------------------
 
     def context(self, scope: Scope, query: str, *, budget: int, now: Moment, at_least: int | None) -> Context:
-        if budget < 1:
-            raise InvalidInput("budget must be a positive number of tokens")
-        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
+        ingress.whole(budget, "budget", 1)
+        self._demand(scope, at_least)
+        query = ingress.carried(query, "query")[:MAX_QUERY]
         at = self._now(scope, now)
         position = self._store.log.head() if at_least is None else at_least
         session = self._session(scope)
@@ -167,13 +181,13 @@ class Reader:
 
     def _current(self, scope: Scope, now: datetime, position: int) -> list[Entry]:
         with self._view("curated", scope, position, frozenset()) as view:
-            return [_record_entry(record) for record in self._curated.current(view.conn, view.scopes, now)]
+            return [record_entry(record) for record in self._curated.current(view.conn, view.scopes, now)]
 
     def _found(
         self, scope: Scope, query: str, now: datetime, position: int, session: str | None
     ) -> list[Entry]:
         hits = self._turn_hits(scope, query, _CONTEXT_HITS, (None, None), position, frozenset(), TURN_KINDS)
-        return [_hit_entry(hit, "hits", session) for hit in hits]
+        return [hit_entry(hit, "hits", session) for hit in hits]
 
     def _recent(self, scope: Scope, position: int, session: str | None) -> list[Entry]:
         """The session's last turns, newest first, so that the budget keeps the newest."""
@@ -182,7 +196,7 @@ class Reader:
         with self._view("turns", scope, position, frozenset()) as view:
             rows = turns_view.recent(view.conn, view.scopes, session=session, limit=_RECENT_TURNS)
         spoken = [row for row in reversed(rows) if row.role != "system"]
-        return [_hit_entry(_turn_hit(row, 0.0), RECENT, session) for row in spoken]
+        return [hit_entry(turn_hit(row, 0.0), RECENT, session) for row in spoken]
 
     def _receipt(
         self,
@@ -201,14 +215,30 @@ class Reader:
             budget=budget,
             tokens=tokens,
             entries=entries,
-            left_out=tuple({"id": one.id, "reason": one.reason} for one in left_out),
+            left_out=tuple({"id": one.id, "reason": one.reason} for one in left_out[:MAX_LEFT_OUT]),
             position=position,
+            omitted=len(left_out),
+            incomplete=any(self._is_parked(view, ids) for view in ("turns", "curated")),
         )
         try:
             receipt = self._note(event, ids)
         except ErasedScope:
             receipt = self._note(event, ScopeIds(without_session(ids)))
-        return ContextReceipt(receipt.event_id, receipt.position, budget, tokens, entries, left_out, position)
+        return ContextReceipt(
+            receipt.event_id,
+            receipt.position,
+            budget,
+            tokens,
+            entries,
+            left_out[:MAX_LEFT_OUT],
+            position,
+            event.omitted,
+            event.incomplete,
+        )
+
+    def _is_parked(self, view: str, ids: ScopeIds) -> bool:
+        """Whether events of the scope's owner are set aside, so that the view lacks them."""
+        return self._store.runner.parked_owner(view, owner(ids))
 
     def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
         home = ids.user or ids.tenant
@@ -230,13 +260,14 @@ class Reader:
         exact: bool | Collection[str],
         history: bool,
     ) -> list[MemoryRecord]:
+        self._demand(scope, at_least)
         with self._view("curated", scope, at_least, levels_asked(scope, exact)) as view:
             found = self._curated.records(
                 view.conn,
                 view.scopes,
                 self._now(scope, now),
                 kinds=kinds,
-                statuses=None if status is None else [_status(one) for one in status],
+                statuses=None if status is None else [status_named(one) for one in status],
                 include_history=history,
                 believed_at=believed_at,
             )
@@ -272,7 +303,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return self._named(_turn_hit(turn, 0.0))
+            return self._named(turn_hit(turn, 0.0))
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -280,13 +311,13 @@ class Reader:
     def read_output(
         self, scope: Scope, event_id: str, start: int, end: int | None
     ) -> OutputRange | Forgotten:
-        if start < 0 or (end is not None and end < start):
-            raise InvalidInput("a range needs 0 <= start <= end")
+        ingress.whole(start, "start")
+        ingress.whole(start if end is None else end, "end", start)
         row = self.require(scope, event_id)
         recorded = self._store.log.read_at([row.position])[0]
         if recorded.event is FORGOTTEN:
             return FORGOTTEN
-        text = _text_of(recorded)
+        text = text_of(recorded)
         blob = recorded.envelope.clear.get("blob")
         total = len(text) if blob is None else blob["chars"]
         start, end = min(start, total), total if end is None else min(end, total)
@@ -303,11 +334,29 @@ class Reader:
         found: list[Recorded] = []
         while len(found) < limit:
             page = self._store.log.read(after, limit, topics=topics)
-            found += [each for each in page.events if self._guard.sees(each.envelope.scope, scope)]
+            found += [each for each in page.events if self._is_shown(each, scope)]
             if page.position <= after or len(page.events) < limit:
                 break
             after = page.position
         return found[:limit]
+
+    def _is_shown(self, recorded: Recorded, scope: Scope | None) -> bool:
+        governs = recorded.envelope.topic in GOVERNANCE
+        if governs and not self._guard.sees_tenants:
+            return False
+        return self._guard.sees(recorded.envelope.scope, scope)
+
+    def _demand(self, scope: Scope, at_least: int | None) -> None:
+        """A read that asks for a position gets all up to it, or an error that says why not."""
+        if at_least is None:
+            return
+        if at_least > self._store.log.head():
+            raise InvalidInput(f"at_least={at_least} lies behind the head of the log")
+        ids = self._guard.reading_ids(scope)
+        self._store.runner.catch_up_all(at_least)
+        for view in ("turns", "curated"):
+            if ids is not None and self._is_parked(view, ids):
+                raise ProjectionParked(f"events of this scope are parked in {view}: see `projections parked`")
 
     # For writers and erasers -----------------------------------------------------------------------------------
 
@@ -332,8 +381,10 @@ class Reader:
             return False
         if sees(ids, record_scope(stored)):
             return allowed is None or allowed(stored)
-        nobodys = erased and stored.user is not None and self._store.vault.name(stored.user) is None
-        return nobodys and stored.tenant == ids.tenant
+        if not erased or stored.user is None or self._store.vault.name(stored.user) is not None:
+            return False
+        person = scope.user is not None and self._store.vault.is_fenced(scope.at(("user",)), 0)
+        return (person or self._guard.sees_all) and stored.tenant == ids.tenant
 
     def scope_of_record(self, scope: Scope, record_id: str) -> ScopeIds:
         """Where a record belongs. Raises NotFound when the caller's scope does not see it."""
@@ -343,15 +394,15 @@ class Reader:
             raise NotFound(f"{record_id} is an event, not a record: use its record_id")
         return record_scope(envelope.scope)
 
-    def twins(self, scope: Scope, record_id: str) -> list[str]:
-        """The record and those that say the same, so that forgetting one does not leave its text in another."""
+    def twins(self, scope: Scope, record_id: str, action: Action) -> list[str]:
+        """The record and those that say the same in any scope that the caller sees and may do `action` in.
+
+        So that forgetting one does not leave its text in another.
+        """
         self.scope_of_record(scope, record_id)
         with self._view("curated", scope, None, frozenset()) as view:
-            peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-        form = next((peer.form for peer in peers if peer.id == record_id), None)
-        return [record_id] + [
-            peer.id for peer in peers if peer.id != record_id and form is not None and peer.form == form
-        ]
+            permitted = {number for number, ids in view.scopes.items() if self._guard.may(action, ids)}
+            return [record_id, *self._curated.same_said(view.conn, record_id, permitted)]
 
     # -----------------------------------------------------------------------------------------------------------
 
@@ -359,8 +410,6 @@ class Reader:
     def _view(self, name: str, scope: Scope, at_least: int | None, exact: frozenset[str]) -> Iterator[View]:
         """A read transaction that is caught up, with the numbers of the scopes that the caller sees in it."""
         ids = self._guard.reading_ids(scope)
-        if at_least is not None and at_least > self._store.log.head():
-            raise InvalidInput(f"at_least={at_least} lies behind the head of the log")
         with self._store.runner.read(name, at_least) as conn:
             if ids is None:
                 yield View(conn, {})
@@ -384,9 +433,11 @@ class Reader:
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
     def _shown(self, record: Record, view: View) -> MemoryRecord:
-        names = self._store.vault.names(view.scopes[record.scope])
-        people = [subject for subject in record.subjects if subject != view.scopes[record.scope].tenant]
-        subjects = tuple(self._store.vault.name(subject) or subject for subject in people)
+        belongs = view.scopes[record.scope]
+        names, name = self._store.vault.names(belongs), self._store.vault.name
+        # In a record that is shared, the session and the persons are another user's business.
+        shared = belongs.user is None and not self._guard.sees_all
+        people = [] if shared else [one for one in record.subjects if one != belongs.tenant]
         return MemoryRecord(
             record_id=record.id,
             scope=names,
@@ -400,7 +451,7 @@ class Reader:
             sensitivity=record.sensitivity,
             consent=record.consent,
             evidence=record.evidence,
-            subjects=subjects,
+            subjects=tuple(name(person) or person for person in people),
             valid_from=record.valid_from,
             valid_to=record.valid_to,
             expires_at=record.expires_at,
@@ -412,81 +463,6 @@ class Reader:
             reason=record.reason,
             weakened=record.weakened,
             occurred_at=record.occurred_at,
-            session=record.session and self._store.vault.name(record.session),
+            session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
         )
-
-
-def _record_hit(record: Record, score: float) -> Hit:
-    return Hit(
-        text=record.content or "",
-        score=score,
-        signals={"lexical": score},
-        event_ids=record.event_ids,
-        record_id=record.id,
-        occurred_at=datetime.fromisoformat(record.occurred_at),
-        kind=record.kind,
-        version=record.version,
-        status=str(record.status),
-        origin=record.trust,
-        session=record.session,
-    )
-
-
-def _turn_hit(row: TurnRow, score: float) -> Hit:
-    return Hit(
-        text=row.text,
-        score=score,
-        signals={"lexical": score},
-        event_ids=(row.event_id,),
-        record_id=None,
-        occurred_at=datetime.fromisoformat(row.occurred_at),
-        kind=row.kind,
-        role=row.role,
-        author=row.author or row.tool,
-        origin=Tier(row.origin),
-        session=row.session,
-    )
-
-
-def _record_entry(record: Record) -> Entry:
-    slot = f" {'/'.join(record.slot)}" if record.slot else ""
-    status = "" if record.status is Status.CURRENT else f" ({record.status})"
-    label = f"memory {record.kind}{slot}{status} {record.occurred_at[:10]} {_origin(record.trust)}"
-    return Entry(record.id, record.version, "memory", label, record.content or "", record.trust)
-
-
-def _hit_entry(hit: Hit, layer: str, session: str | None) -> Entry:
-    """Text of untrusted origin enters a context outside its own session only as a labelled reference."""
-    who = " ".join(part for part in (hit.kind, hit.role, hit.author) if part)
-    label = f"{who} {hit.occurred_at.isoformat(timespec='minutes')} {_origin(hit.origin)}"
-    foreign = hit.origin <= Tier.UNTRUSTED_TOOL and hit.session != session
-    reference = f"{len(hit.text)} characters; read_output {hit.event_ids[0]}" if foreign else None
-    return Entry(hit.event_ids[0], 1, layer, label, hit.text, hit.origin, hit.session, reference)
-
-
-def _origin(tier: Tier) -> str:
-    return tier.name.lower().replace("_", " ")
-
-
-def _within(occurred_at: str, bounds: tuple[int | None, int | None]) -> bool:
-    if bounds == (None, None):
-        return True
-    at = ingress.microseconds(datetime.fromisoformat(occurred_at))
-    return (bounds[0] is None or at >= bounds[0]) and (bounds[1] is None or at < bounds[1])
-
-
-def _status(name: str) -> Status:
-    try:
-        return Status(name)
-    except ValueError:
-        raise InvalidInput(f"status must be one of {', '.join(Status)}, not {name!r}") from None
-
-
-def _text_of(recorded: Recorded) -> str:
-    event = recorded.event
-    for field in ("content", "output", "arguments"):
-        text = getattr(event, field, None)
-        if isinstance(text, str):
-            return text
-    raise NotFound(f"event {recorded.envelope.id} is a {recorded.envelope.topic}: it has no text")

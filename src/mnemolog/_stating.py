@@ -23,7 +23,7 @@ from mnemolog.domain.events import (
     Receipt,
 )
 from mnemolog.domain.normalise import normal_form, slot_key
-from mnemolog.domain.principal import Action, refusal, statement_tier, turn_tier
+from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
 from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
 from mnemolog.projections import catalog
@@ -176,8 +176,8 @@ class Stater:
             raise InvalidInput(f"{event_id} is a record, not an event: cite the events that it rests on")
         if row.erased:
             raise NotFound(f"event {event_id} was erased: it is evidence for nothing")
-        envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
-        return row, self._subjects([row]), envelope.origin
+        recorded = self._store.log.read_at([row.position])[0]
+        return row, self._subjects([row]), min(recorded.envelope.origin, *_tiers(recorded.event))
 
     def _subjects(self, rows: Sequence[CatalogRow]) -> frozenset[str]:
         """The persons that these events are about."""
@@ -233,9 +233,16 @@ def _slot(slot: object) -> tuple[str, str]:
     return ingress.short(slot[0], "slot entity"), ingress.short(slot[1], "slot attribute")
 
 
+def _tiers(event: object) -> list[int]:
+    """The tiers of what a memory event itself cites; citing it gives no higher trust than that."""
+    cited = getattr(event, "evidence", None) or ()
+    return [one["tier"] for one in cited if one.get("tier") is not None] or [max(Tier)]
+
+
 def _span(given: Mapping[str, Any]) -> dict[str, Any]:
     start, end = given.get("start"), given.get("end")
-    if (start is None) != (end is None) or (start is not None and not 0 <= start <= end):
+    whole = all(isinstance(bound, int) for bound in (start, end) if bound is not None)
+    if not whole or (start is None) != (end is None) or (start is not None and not 0 <= start <= end):
         raise InvalidInput("an evidence span needs 0 <= start <= end, or neither")
     span = {"event_id": given["event_id"]}
     return span if start is None else {**span, "start": start, "end": end}
