@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 _SPACE: Final = re.compile(r"\s+")
-_CURLY: Final = str.maketrans("“”„‘’", "\"\"\"''")
+_CURLY: Final = str.maketrans("“”„‘’", '"""\'\'')
 _MARKS: Final = "\"'"
 _QUOTES: Final = _MARKS + "`«»「」『』《》"
 _ENDS: Final = ".!,;:。、" + _QUOTES

@@ -20,7 +20,8 @@ class Guard:
 
     def __init__(self, store: Store, principal: Principal) -> None:
         self.store, self.principal = store, principal
-        self._tenants: dict[str, str] = {}
+        self._actors: dict[str, str] = {}
+        self._as_person: dict[str, Scope] = {}
 
     def enter(self, action: Action, scope: Scope) -> None:
         """Raise unless the store is open and the principal may do `action` (in `scope`). Refusals are recorded."""
@@ -115,16 +116,27 @@ class Guard:
 
         A user acts under the id of the person, so that it goes when the person is erased.
         """
-        name = self._tenants.get(tenant)
-        if name is None:
-            name = self._tenants[tenant] = self.store.vault.name(tenant) or tenant
-        person = self.principal.role is Role.USER
-        known = Scope(name, user=self.principal.id) if person else Scope(name, agent=f"@{self.principal.id}")
-        ids = self.store.vault.resolve(known, create=True)
+        if self.principal.role is Role.USER:
+            return self._person(tenant)
+        known = self._actors.get(tenant)
+        if known is None:
+            name = self.store.vault.name(tenant) or tenant
+            ids = self.store.vault.resolve(Scope(name, agent=f"@{self.principal.id}"), create=True)
+            assert ids is not None
+            assert ids.agent is not None
+            known = self._actors[tenant] = ids.agent
+        return known
+
+    def _person(self, tenant: str) -> str:
+        """Not remembered here: the vault forgets the id when the person is erased."""
+        scope = self._as_person.get(tenant)
+        if scope is None:
+            name = self.store.vault.name(tenant) or tenant
+            scope = self._as_person[tenant] = Scope(name, user=self.principal.id)
+        ids = self.store.vault.resolve(scope, create=True)
         assert ids is not None
-        actor = ids.user if person else ids.agent
-        assert actor is not None
-        return actor
+        assert ids.user is not None
+        return ids.user
 
     def reading_ids(self, scope: Scope) -> ScopeIds | None:
         """Ids for a read; None when the tenant is unknown. Levels that nobody used yet match nothing."""

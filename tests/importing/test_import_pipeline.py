@@ -19,7 +19,6 @@ from mnemolog.domain.principal import Principal, Role
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers import import_files
 
-
 CHANGED = "the file grew or was changed since it was last read: going over it again, by its keys"
 
 
@@ -230,7 +229,7 @@ SECRETS: list[Any] = [
     turn(2, secret_field=1),
     turn(3, occurred_at="secret"),
     turn(4, scope={"tenant": "acme", "session": "s", "secret_level": "x"}),
-    statement("remember", "k", content="x", kind="secret-kind"),
+    {**statement("remember", "k", content="x"), "kind": "secret-kind"},
     statement("secret-type", "t"),
     "secret, no json",
 ]
@@ -243,7 +242,9 @@ def test_a_place_file_holds_numbers_and_closed_words(memory: FakeMemory, tmp_pat
         def record_batch(self, items: Any, /) -> list[Receipt | MnemologError]:
             answers = super().record_batch(items)
             wrong = [item.get("role", "user") != "user" for item in items]
-            return [InvalidInput("no role secret") if bad else a for bad, a in zip(wrong, answers, strict=True)]
+            return [
+                InvalidInput("no role secret") if bad else a for bad, a in zip(wrong, answers, strict=True)
+            ]
 
     report = import_files(Quoting(memory.path), [write_lines(tmp_path / "secret.jsonl", SECRETS)])
     assert any("secret" in reason for reason in report.reasons)
