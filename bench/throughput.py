@@ -43,6 +43,8 @@ from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 
 PEOPLE: Final = 100
+FILLED: Final = 20_000
+"""Events that a log has before it is appended to."""
 VIEWS: Final = ("catalog", "turns", "curated")
 Work = Callable[[], float]
 
@@ -51,9 +53,9 @@ Work = Callable[[], float]
 
 
 class Appending:
-    """Stores and floors that are appended to in turn, each `count` events a round."""
+    """Stores and floors that are appended to in turn, each `count` events a round, after `before` events."""
 
-    def __init__(self, folder: Path, count: int, per_call: int) -> None:
+    def __init__(self, folder: Path, count: int, per_call: int, before: int) -> None:
         self._count, self._per_call = count, per_call
         self._paused = Memory.open(folder / "paused", background=False)
         self._running = Memory.open(folder / "running")
@@ -65,6 +67,16 @@ class Appending:
         self._sealed = SqliteEventLog(folder / "sealed.db", self._store.vault, clock)
         self._plain = SqliteEventLog(folder / "plain.db", PlainSealer(), clock)
         self._drafts: list[Any] = []
+        self._fill(before)
+
+    def _fill(self, before: int) -> None:
+        for memory, name in ((self._paused, "paused"), (self._running, "running")):
+            write(memory, list(islice(self._turns[name], before)), 1_000)
+        self._floor.append(rows_of(self._log, 0, before))
+        self._draft(before)
+        for log in (self._sealed, self._plain):
+            log.append(self._drafts)
+        self._running.operations.catch_up(timeout=600)
 
     def works(self) -> dict[str, Work]:
         return {
@@ -92,21 +104,22 @@ class Appending:
         """The bytes of the round before, so that both insert the same."""
         rows = rows_of(self._log, self._store.log.head() - self._count, self._count)
         calls = in_calls(rows, self._per_call)
-        return self._count / seconds(lambda: [self._floor.append(call) for call in calls])
+        return self._count / seconds(lambda: in_turn(self._floor.append, calls))
 
     def _at_log(self) -> float:
-        writer = self._paused._writer
-        self._drafts = [
-            writer._drafted(writer._happened(item)) for item in islice(self._turns["log"], self._count)
-        ]
+        self._draft(self._count)
         return self._ready(self._sealed)
+
+    def _draft(self, count: int) -> None:
+        writer = self._paused._writer
+        self._drafts = [writer._drafted(writer._happened(item)) for item in islice(self._turns["log"], count)]
 
     def _unsealed(self) -> float:
         return self._ready(self._plain)
 
     def _ready(self, log: SqliteEventLog) -> float:
         calls = in_calls(self._drafts, self._per_call)
-        return self._count / seconds(lambda: [log.append(call) for call in calls])
+        return self._count / seconds(lambda: in_turn(log.append, calls))
 
 
 def write(memory: Memory, items: list[dict[str, Any]], per_call: int) -> None:
@@ -123,7 +136,8 @@ def append(folder: Path, quick: bool) -> None:
     for per_call, count, target in ((1, 1_000, 0.6), (100, 5_000, 0.4)):
         here = folder / f"append-{per_call}"
         here.mkdir()
-        bench = Appending(here, count // 2 if quick else count, per_call)
+        before = FILLED // 2 if quick else FILLED
+        bench = Appending(here, count // 2 if quick else count, per_call, before)
         rates = interleaved(5 if quick else 9, bench.works())
         bench.close()
         rows = []
@@ -135,7 +149,10 @@ def append(folder: Path, quick: bool) -> None:
         rows.append(
             ("sealed / not sealed", "", f"{sealed:.2f}", verdict(sealed, 0.7) if per_call > 1 else "")
         )
-        title = f"Durable append, {per_call} per call, {PEOPLE} people, turns of {_data.TURN_CHARACTERS} characters"
+        title = (
+            f"Durable append, {per_call} per call, after {before:,} events: {PEOPLE} people,"
+            f" turns of {_data.TURN_CHARACTERS} characters"
+        )
         table(title, ("", "events/s", "of the floor", "target"), rows)
 
 
@@ -329,6 +346,11 @@ def start(folder: Path, quick: bool) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------------
+
+
+def in_turn(work: Callable[[Any], object], calls: list[Any]) -> None:
+    for call in calls:
+        work(call)
 
 
 def in_calls(items: list[Any], per_call: int) -> list[list[Any]]:

@@ -7,7 +7,6 @@ source again adds nothing; a place only saves the work.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,10 +15,12 @@ from typing import Any, Final, Protocol
 from mnemolog.domain.errors import (
     AccessDenied,
     CorruptStore,
+    ErasedScope,
     IdempotencyConflict,
     InvalidInput,
     KeysMissing,
     MnemologError,
+    NotFound,
     StoreClosed,
     StoreInUse,
 )
@@ -32,18 +33,37 @@ STATED: Final = frozenset({"remember", "correct", "retract", "confirm", "dispute
 """Kinds that address a record; like `feedback` they go in one by one, after all that stands before them."""
 KINDS: Final = RECORDED | STATED | {"feedback"}
 
+INVALID: Final = "invalid"
+NOT_KEPT: Final = "not_kept"
+CODES: Final[Mapping[str, str]] = {
+    INVALID: "not as its format has it",
+    NOT_KEPT: "not part of what memory keeps",
+    "denied": "not allowed",
+    "erased": "its person, session or source was erased",
+    "conflict": "the key was used before with another body",
+    "unknown": "what it names is not there",
+    "failed": "the memory refused it",
+}
+"""Why something was left out, in closed words that quote nothing; an import that goes on knows only these."""
+
 MAX_LISTED: Final = 1000
 """How many skipped items a report lists; all are counted."""
 
+_CODE_OF: Final[Mapping[type[MnemologError], str]] = {
+    InvalidInput: INVALID,
+    AccessDenied: "denied",
+    ErasedScope: "erased",
+    IdempotencyConflict: "conflict",
+    NotFound: "unknown",
+}
 _FATAL: Final = (StoreInUse, StoreClosed, KeysMissing, CorruptStore)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Up to where a source is done: the number of its last line or entry (from 1), and the byte after it."""
+    """Up to where a source is done: the number of its last line or entry, from 1."""
 
     number: int = 0
-    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +87,15 @@ class Item:
 class Skipped:
     """What was left out: the number of its line or entry, why, and of which source.
 
-    by_design: the format has it, and memory does not keep it; nothing is wrong.
+    by_design: the format has it, and memory does not keep it; nothing is wrong. The reason may quote the source and
+    is for whoever imports; code is one of `CODES`, and all that may be kept of it.
     """
 
     number: int
     reason: str
     source: str = ""
     by_design: bool = False
+    code: str = INVALID
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,58 +162,59 @@ class Sink(Protocol):
 
 
 class Names:
-    """What the labels and keys of a source stand for: ids, under salted hashes, so that no text is kept.
+    """What the labels and keys of a source stand for: ids. Never stored, for callers choose labels and keys.
 
     Every label is kept; of keys only those that were announced with `want`, so that memory stays bounded.
     """
 
-    def __init__(self, salt: bytes, known: Mapping[str, str] | None = None) -> None:
-        self._salt = salt
-        self._wanted: set[str] = set()
-        self.known: dict[str, str] = dict(known or {})
+    def __init__(self) -> None:
+        self._wanted: set[tuple[str, str]] = set()
+        self._records: dict[tuple[str, str], str] = {}
+        self._events: dict[tuple[str, str], str] = {}
+        self._about: dict[tuple[str, str], str] = {}
+
+    def __bool__(self) -> bool:
+        """Whether anything is known by a name so far."""
+        return bool(self._records or self._events)
 
     def want(self, tenant: str, key: str) -> None:
         """A later item names the item with this key."""
-        self._wanted.add(self._hash("key", tenant, key))
-
-    def has_key(self, tenant: str, key: str) -> bool:
-        return self._hash("key", tenant, key) in self.known
+        self._wanted.add((tenant, key))
 
     def learn(self, item: Item, receipt: Receipt) -> None:
         tenant = item.scope.tenant
         if item.kind == "remember" and item.fields.get("id"):
-            self.known[self._hash("id", tenant, item.fields["id"])] = receipt.record_id
-        if self._wanted and (name := self._hash("key", tenant, item.key)) in self._wanted:
-            self.known[name] = receipt.event_id
+            self._records[tenant, item.fields["id"]] = receipt.record_id
+        if (name := (tenant, item.key)) in self._wanted:
+            self._events[name] = receipt.event_id
             if item.kind in STATED:
-                self.known[self._hash("about", tenant, item.key)] = receipt.record_id
+                self._about[name] = receipt.record_id
 
     def record(self, tenant: str, label: str) -> str:
         """The record of an earlier `remember` with this label. Raises InvalidInput when there is none."""
         try:
-            return self.known[self._hash("id", tenant, label)]
+            return self._records[tenant, label]
         except KeyError:
             raise InvalidInput("`record` names no earlier remember line of this tenant by its id") from None
 
     def event(self, tenant: str, key: str, what: str) -> str:
         """The event of an earlier item with this key. Raises InvalidInput when there is none."""
         try:
-            return self.known[self._hash("key", tenant, key)]
+            return self._events[tenant, key]
         except KeyError:
             raise InvalidInput(f"`{what}` names no earlier line of this tenant by its key") from None
 
     def target(self, tenant: str, key: str) -> str:
         """What feedback is about: the record of an earlier statement, else the event of an earlier item."""
-        return self.known.get(self._hash("about", tenant, key)) or self.event(tenant, key, "target")
-
-    def _hash(self, what: str, tenant: str, name: str) -> str:
-        text = f"{what}:{len(tenant)}:{tenant}:{name}".encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(text, key=self._salt, digest_size=12).hexdigest()
+        return self._about.get((tenant, key)) or self.event(tenant, key, "target")
 
 
 @dataclass(slots=True)
 class Tally:
-    """The running count of an import; kept with its place, so that a run after an interruption tells of both."""
+    """The running count of an import; kept with its place, so that a run after an interruption tells of both.
+
+    codes: the reasons as counted by their codes, which is what is kept of them.
+    """
 
     appended: int = 0
     duplicates: int = 0
@@ -199,6 +222,7 @@ class Tally:
     position: int = 0
     by_type: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
     skipped: list[Skipped] = field(default_factory=list)
     wrong: int = 0
 
@@ -212,6 +236,7 @@ class Tally:
 
     def skip(self, skipped: Skipped) -> None:
         self.reasons[skipped.reason] += 1
+        self.codes[code_of(skipped)] += 1
         self.wrong += not skipped.by_design
         if len(self.skipped) < MAX_LISTED:
             self.skipped.append(skipped)
@@ -249,7 +274,7 @@ def run(
     """
     if batch < 1:
         raise InvalidInput("batch must be 1 or more")
-    work = _Run(sink, Names(b"") if names is None else names, Tally() if tally is None else tally)
+    work = _Run(sink, Names() if names is None else names, Tally() if tally is None else tally)
     place, unfinished = Place(), None
     for entry in entries:
         work.take(entry)
@@ -324,7 +349,7 @@ class _Run:
             self.tally.duplicates += 1
         else:
             self.tally.refused += isinstance(answer, AccessDenied)
-            self.tally.skip(Skipped(item.number, _reason(answer)))
+            self.tally.skip(Skipped(item.number, _reason(answer), code=_code(answer)))
 
 
 def _for_batch(item: Item) -> Mapping[str, Any]:
@@ -336,3 +361,12 @@ def _reason(error: MnemologError) -> str:
     if isinstance(error, IdempotencyConflict):
         return "the key was used before with another body: use a new key"
     return str(error)
+
+
+def _code(error: MnemologError) -> str:
+    return next((code for kind, code in _CODE_OF.items() if isinstance(error, kind)), "failed")
+
+
+def code_of(skipped: Skipped) -> str:
+    """The closed word for why something was left out."""
+    return NOT_KEPT if skipped.by_design else skipped.code

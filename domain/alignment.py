@@ -11,22 +11,71 @@ from typing import Final
 
 MOST_REPEATS: Final = 8
 """How many places of one stored text are considered, the last ones."""
+MOST_ADDED: Final = 16
+"""How many messages at the end of what is stored are tried as what the last history added."""
 
 
 def new_messages(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
     """Indices of `incoming` that `stored` does not hold yet; both are digests in order.
 
     A history may come again whole, with its start cut off, with its beginning or middle replaced (a runtime that
-    compacts), or as an older snapshot. Two equal messages stay two, because place counts as well as content.
+    compacts), or as an older snapshot. Two equal messages stay two, because place counts as well as content. Where
+    content allows several readings, a history that came just before adds nothing, and else one whose beginning is
+    the end of what is stored goes on from there: a message is doubled rather than lost.
     """
+    new = _read(stored, incoming)
+    return [] if new and _came_just_before(stored, incoming) else new
+
+
+def _read(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
     if not stored or not incoming:
         return list(range(len(incoming)))
+    carried = _carried_on(stored, incoming)
+    going_on = list(range(carried, len(incoming)))
+    if carried in (len(stored), len(incoming)):
+        return going_on
     if _is_snapshot(stored, incoming):
-        return []
+        return going_on if carried else []
+    placed = _placed(stored, incoming)
+    if not carried or not placed or _was_put_in_front(stored, incoming, carried):
+        return placed
+    return going_on
+
+
+def _came_just_before(stored: Sequence[str], incoming: Sequence[str]) -> bool:
+    """Whether the end of `stored` is what `incoming` adds to all before it: then it is the last history again."""
+    if len(stored) <= len(incoming) and list(incoming[: len(stored)]) == list(stored):
+        return False
+    if Counter(incoming) - Counter(stored):
+        return False
+    return any(
+        [incoming[index] for index in _read(stored[:-added], incoming)] == list(stored[-added:])
+        for added in range(1, min(len(incoming), len(stored), MOST_ADDED) + 1)
+    )
+
+
+def _carried_on(stored: Sequence[str], incoming: Sequence[str]) -> int:
+    """How many messages at the end of `stored` are the beginning of `incoming`, at most."""
+    reach = _reach([*incoming, None, *stored])[len(incoming) + 1 :]
+    return next((length for at, length in enumerate(reach) if length == len(stored) - at), 0)
+
+
+def _was_put_in_front(stored: Sequence[str], incoming: Sequence[str], carried: int) -> bool:
+    """Whether the carried beginning is a summary, stored last, and behind it come two or more stored before it."""
+    before = len(stored) - carried
+    if set(stored[:before]) & set(stored[before:]):
+        return False
+    return any(
+        list(stored[before - size : before]) == list(incoming[carried : carried + size])
+        for size in range(2, min(before, len(incoming) - carried) + 1)
+        if stored[before - size] == incoming[carried]
+    )
+
+
+def _placed(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
+    """What is new in a history whose beginning or middle was replaced, or that is another one."""
     start, length = _tail_block(stored, incoming)
     block = {start + step: len(stored) - length + step for step in range(length)}
-    if length == len(stored) and start == 0:
-        return list(range(length, len(incoming)))
     common = _common(stored, incoming)
     if length > 1 and (len(common) <= length or common[max(common)] != len(stored) - 1):
         return _unknown(stored, incoming, block)

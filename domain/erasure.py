@@ -22,7 +22,8 @@ class What(StrEnum):
 class Reach:
     """What an erasure would destroy: ids only. counts: events per topic.
 
-    evidence_left: events that a record cites and that stay (`keep_evidence=True`).
+    evidence_left: events that a record cites and that stay (`keep_evidence=True`). twins: the record to erase and
+    those that say the same.
     """
 
     what: What
@@ -32,6 +33,7 @@ class Reach:
     sessions: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     evidence_left: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

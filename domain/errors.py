@@ -15,7 +15,7 @@ class VersionConflict(MnemologError):
     """The stream has moved on from the version that the writer expected. Read again, then retry."""
 
     def __init__(self, stream: str, expected: int, actual: int) -> None:
-        super().__init__(f"stream {stream} is at version {actual}, not {expected}: read it again, then retry")
+        super().__init__(f"{stream} is at version {actual}, not {expected}: read it again, then retry")
         self.stream, self.expected, self.actual = stream, expected, actual
 
 

@@ -46,15 +46,6 @@ def clear(default: Any = MISSING) -> Any:
     return field(default=default, metadata={"clear": True})
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where in a source event a statement is found: [start, end) in characters of its text."""
-
-    event_id: str
-    start: int | None = None
-    end: int | None = None
-
-
 class Event:
     """Marker base of the catalogue: `topic` and `schema` of the stored form."""
 
@@ -178,10 +169,16 @@ class MemoryStated(Event):
 @event("MemoryCorrected")
 @dataclass(frozen=True, slots=True)
 class MemoryCorrected(Event):
-    """The record's content is replaced; what is None stays as it was."""
+    """The record's content is replaced; what is None stays as it was.
+
+    kind, slot, sensitivity: the record's when it was corrected, so that a correction stands without the statement.
+    """
 
     content: str
     reason: str | None = None
+    kind: str | None = None
+    slot: tuple[str, str] | None = None
+    sensitivity: str | None = None
     valid_from: str | None = None
     valid_to: str | None = None
     expires_at: str | None = None
@@ -313,7 +310,10 @@ class ContentErased(Event):
 @event("ContextAssembled")
 @dataclass(frozen=True, slots=True)
 class ContextAssembled(Event):
-    """The receipt of one context: ids only. Each entry: id, version, layer, tokens; each left out: id, reason."""
+    """The receipt of one context: ids only. Each entry: id, version, layer, tokens; each left out: id, reason.
+
+    left_out lists the first ones, omitted counts all. incomplete: events of the owner were parked.
+    """
 
     query: str = clear()
     budget: int = clear()
@@ -321,6 +321,8 @@ class ContextAssembled(Event):
     entries: tuple[Json, ...] = clear(())
     left_out: tuple[Json, ...] = clear(())
     position: int = clear(0)
+    omitted: int = clear(0)
+    incomplete: bool = clear(False)
 
 
 @event("MemoryAccessed")
@@ -351,10 +353,8 @@ class AccessRefused(Event):
 
 
 def _turn_recorded_1_to_2(body: Json) -> Json:
-    return {
-        "author": None,
-        **{("content" if name == "text" else name): value for name, value in body.items()},
-    }
+    renamed = {("content" if name == "text" else name): value for name, value in body.items()}
+    return {"author": None, **renamed}
 
 
 UPCASTERS["TurnRecorded", 1] = _turn_recorded_1_to_2
@@ -369,6 +369,8 @@ MEMORY: Final = frozenset(
 ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
 """Handled at once by every projection, also while their owner's events wait."""
 PARKING: Final = frozenset({"ParkedEventReplayed", "ParkedEventDismissed"})
+GOVERNANCE: Final = ERASURE | PARKING | {"ErasureRequested", "AccessRefused", "PolicyAdopted"}
+"""What concerns a whole tenant or store."""
 
 CLEAR_FIELDS: Final = {
     topic: frozenset(f.name for f in fields(cls) if f.metadata.get("clear"))  # type: ignore[arg-type]
@@ -397,9 +399,7 @@ def restore(topic: str, schema: int, body: Mapping[str, Any]) -> Event:
             raise UnknownEventType(f"no upcaster for {topic} schema {stored}")
         values = lift(values)
     if schema > cls.schema:
-        raise UnknownEventType(
-            f"{topic} schema {schema} is newer than {cls.schema}: upgrade before reading it"
-        )
+        raise UnknownEventType(f"{topic} schema {schema} is newer than {cls.schema}: upgrade first")
     return cls(**values)
 
 

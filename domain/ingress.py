@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
@@ -78,6 +78,22 @@ def short(text: object, what: str, limit: int = MAX_NAME_LENGTH) -> str:
 
 def optional(text: object | None, what: str, limit: int = MAX_NAME_LENGTH) -> str | None:
     return None if text is None else short(text, what, limit)
+
+
+def whole(value: object, what: str, low: int = 0, high: int = 1 << 53) -> int:
+    """A whole number within bounds."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(f"{what} must be a whole number from {low} to {high}")
+    return value
+
+
+def names(value: object, what: str) -> frozenset[str]:
+    """A collection of names, given or not."""
+    if value is None:
+        return frozenset()
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{what} must be a collection of names")
+    return frozenset(map(str, value))
 
 
 def statement(text: object, what: str = "content") -> str:

@@ -24,6 +24,10 @@ def microseconds(moment: datetime | str) -> int:
         raise InvalidInput(f"not an ISO 8601 time with a zone: {moment!r}") from None
 
 
+RECORD_KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
+SENSITIVITIES: Final = ("normal", "personal")
+
+
 class Act(StrEnum):
     """What a memory event does to its record."""
 

@@ -79,13 +79,18 @@ def _state(course: _Course, row: Assertion) -> None:
     rank = (answers, row.trust)
     order = _order(row)
     if course.held is not None or course.withdrawn is not None:
-        late = course.withdrawn is None and rank == course.rank and order < course.order
         if rank < course.rank:
             course.outranked.add(row.event_id)
-        if rank < course.rank or late:
+        if rank < course.rank or (rank == course.rank and _is_late(course, row, order)):
             course.held = course.held or row
             return
     _hold(course, row, rank, order)
+
+
+def _is_late(course: _Course, row: Assertion, order: int) -> bool:
+    """About an earlier time than what stands; of what was withdrawn: said before it was."""
+    gone = course.withdrawn
+    return order < course.order if gone is None else row.occurred_us < gone.occurred_us
 
 
 def _correct(course: _Course, row: Assertion) -> None:
@@ -140,25 +145,28 @@ def _order(row: Assertion) -> int:
 
 
 def _merged(row: Assertion, held: Assertion) -> Assertion:
-    """The correction with what it leaves open filled in from what it corrects.
-
-    An inherited end that lies before the correction's own beginning is dropped.
-    """
-    ends = row.valid_to or held.valid_to
-    if row.valid_from and ends and not row.valid_to and microseconds(ends) <= microseconds(row.valid_from):
-        ends = None
+    """The correction with what it leaves open filled in from what it corrects."""
+    begins, ends = _interval(row, held)
     return replace(
         row,
         kind=held.kind,
         entity=held.entity,
         attribute=held.attribute,
-        valid_from=row.valid_from or held.valid_from,
+        valid_from=begins,
         valid_to=ends,
         expires_at=row.expires_at or held.expires_at,
         sensitivity=held.sensitivity,
         consent=held.consent,
         confidence=1.0 if row.human else held.confidence,
     )
+
+
+def _interval(row: Assertion, held: Assertion) -> tuple[str | None, str | None]:
+    """The correction's valid time. An inherited bound that would make it hold nowhere is dropped."""
+    begins, ends = row.valid_from or held.valid_from, row.valid_to or held.valid_to
+    if begins and ends and microseconds(ends) <= microseconds(begins):
+        return row.valid_from, row.valid_to
+    return begins, ends
 
 
 # From the course to the record --------------------------------------------------------------------------------------

@@ -6,8 +6,11 @@ bytes on disk, and rebuilds every view from the log.
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -23,6 +26,13 @@ MARKER = b"K-7741"
 VIEWS = ("catalog", "turns", "curated")
 MIN = Scope(tenant="hanul", user="min", project="settlement", session="sun-planning")
 DANA = Scope(tenant="hanul", user="dana", project="settlement")
+JUDE = Scope(tenant="bluefin", user="jude", project="dive-log")
+TEXT_SHOWN = 64
+TRY = (
+    f"status --data {DATA}",
+    f"recall '배포 요일' --tenant hanul --user min --project settlement --data {DATA}",
+)
+LAYERS = {"memory": "current records", "hits": "what the words found", "recent": "the session's last turns"}
 
 console = Console(width=110)
 
@@ -38,13 +48,10 @@ def main() -> None:
         correct(memory)
         erase(memory)
         rebuild(memory)
-    console.print(
-        f"\n[bold green]Done[/] in {time.perf_counter() - started:.1f} s. The data is in {DATA}/; try:"
-    )
-    console.print("  .venv/bin/mnemolog --data demo-data status")
-    console.print(
-        "  .venv/bin/mnemolog --data demo-data recall '배포 요일' --tenant hanul --user min --project settlement"
-    )
+    took = time.perf_counter() - started
+    console.print(f"\n[bold green]Done[/] in {took:.1f} s. The data is in {DATA}/; try:")
+    for command in TRY:
+        console.print(f"  {program()} {command}", markup=False, highlight=False, soft_wrap=True)
 
 
 def append(memory: Memory) -> None:
@@ -68,12 +75,27 @@ def append(memory: Memory) -> None:
 def recall(memory: Memory) -> None:
     """Step 3: words find what was said, in Korean and English, inside the caller's scope only."""
     step(3, "Recall", "scope first, then words; Korean particles hide nothing")
-    for query in ("배포는 언제 해?", "which format for the reports?", "반올림 규칙", "locker"):
+    deploy = "배포는 언제 해?"
+    show_hits(deploy, memory.recall(MIN, deploy, k=3))
+    console.print("what was said stays said, superseded or not; what holds now is the current record:")
+    stated = memory.recall(MIN, deploy, k=2, kinds=["fact"], history=True)
+    rows(("record", "status"), [(cut(hit.text), hit.status) for hit in stated])
+    for query in ("which format for the reports?", "반올림 규칙", "locker"):
         show_hits(query, memory.recall(MIN, query, k=3))
-    neighbour = Scope(tenant="bluefin", user="jude")
-    found = memory.recall(neighbour, "정산 리포트 format deploy", k=3)
-    leaked = [hit for hit in found if "정산" in hit.text]
-    console.print(f"the same words asked by tenant bluefin: {len(leaked)} hits of tenant hanul")
+    console.print("nothing: Dana's note about the locker is Dana's, and not Min's to see")
+    show_neighbour(memory)
+
+
+def show_neighbour(memory: Memory) -> None:
+    """Another tenant, asking with the same words, gets its own events or none."""
+    found = memory.recall(JUDE, "정산 리포트 report format deploy", k=10)
+    own = {item.envelope.id for item in memory.log(limit=1000, scope=Scope(tenant=JUDE.tenant))}
+    foreign = [hit for hit in found if not own.issuperset(hit.event_ids)]
+    console.print(
+        f"report and deploy, asked by tenant bluefin: {len(found)} hits, {len(foreign)} of them not its own"
+    )
+    if foreign:
+        raise SystemExit("a tenant saw another tenant's memory: this must not happen")
 
 
 def context(memory: Memory) -> None:
@@ -82,17 +104,16 @@ def context(memory: Memory) -> None:
     made = memory.context(MIN, "정산 리포트 초안을 써 줘", budget=1500)
     console.print(made.text, style="dim", markup=False, highlight=False)
     receipt = made.receipt
+    layers = Counter(str(entry["layer"]) for entry in receipt.entries)
+    reasons = ", ".join(sorted({left.reason for left in receipt.left_out}))
     rows(
         ("receipt", ""),
         [
             ("event", receipt.event_id),
             ("tokens / budget", f"{receipt.tokens} / {receipt.budget}"),
-            ("entries", ", ".join(sorted({str(entry["layer"]) for entry in receipt.entries}))),
-            ("in", len(receipt.entries)),
-            (
-                "left out",
-                f"{len(receipt.left_out)} ({', '.join(sorted({o.reason for o in receipt.left_out}))})",
-            ),
+            ("entries in it", len(receipt.entries)),
+            *((f"layer: {name}", f"{count}, {LAYERS[name]}") for name, count in layers.items()),
+            ("left out", f"{len(receipt.left_out)} ({reasons})" if receipt.left_out else "nothing"),
         ],
     )
 
@@ -166,8 +187,23 @@ def show_hits(query: str, hits: Sequence[Hit]) -> None:
     """A query and what it found."""
     rows(
         (f"“{query}”", "score", "when", "who"),
-        [(h.text[:64], f"{h.score:.2f}", f"{h.occurred_at:%m-%d %H:%M}", h.author or h.kind) for h in hits],
+        [(cut(h.text), f"{h.score:.2f}", f"{h.occurred_at:%m-%d %H:%M}", h.author or h.kind) for h in hits],
     )
+
+
+def cut(text: str) -> str:
+    """The text on one line, with "…" where it was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= TEXT_SHOWN else line[: TEXT_SHOWN - 1] + "…"
+
+
+def program() -> str:
+    """How the command line is called from here: beside this Python, whether that is on the path or not."""
+    script = Path(sys.executable).with_name("mnemolog")
+    if not script.exists():
+        return "mnemolog"
+    here = Path.cwd()
+    return shlex.quote(str(script.relative_to(here) if script.is_relative_to(here) else script))
 
 
 def step(number: int, title: str, why: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
@@ -15,7 +15,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from mnemolog.consumers.accesses import Accesses
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
-from mnemolog.domain.errors import InvalidInput, MnemologError, NotFound, StoreClosed, StoreInUse
+from mnemolog.domain.errors import (
+    InvalidInput,
+    MnemologError,
+    NotFound,
+    StoreClosed,
+    StoreInUse,
+    StoreUnavailable,
+)
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
@@ -155,8 +162,13 @@ def open_store(
     """
     if not create and not (path / LOG_FILE).exists():
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    release = _lock(path / LOCK_FILE)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        release = _lock(path / LOCK_FILE)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{path} cannot be used: {error.strerror}; choose a folder of yours"
+        ) from error
     try:
         parts = clock or SystemClock(), ids or UuidV7(), embedder
         return _assemble(path, settings, release, *parts, background)
@@ -189,50 +201,73 @@ def _assemble(
     embedder: Embedder | None,
     background: bool,
 ) -> Store:
-    # After a crash between the two files the keys are there, and stay.
+    with ExitStack() as undo:
+        vault, log, views = _files(path, settings, clock, undo)
+        catalog, analyzer = Catalog(), default_analyzer()
+        turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
+        curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
+        runner = _runner(log, views, [catalog, turns, curated], clock, settings)
+        vectors = _vectors(path, settings, log, embedder)
+        undo.callback(vectors.close)
+        store = Store(
+            path=path,
+            settings=settings,
+            clock=clock,
+            ids=ids,
+            vault=vault,
+            log=log,
+            blobs=FileBlobs(path / BLOBS_FOLDER, vault),
+            views=views,
+            runner=runner,
+            catalog=catalog,
+            turns=turns,
+            curated=curated,
+            tables=TurnTables(turns.index),
+            vectors=vectors,
+            summarising=_summarising(log, runner, vault, ids, clock, vectors),
+            accesses=Accesses(log, vault, ids, clock),
+            release=release,
+            position=log.head(),
+        )
+        store.begin(background)
+        undo.pop_all()
+        return store
+
+
+def _files(
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack
+) -> tuple[Vault, SqliteEventLog, SqliteViews]:
+    """Keys, log and views, each let go of by `undo`."""
+    # Keys without a log are a crash between the two files: they are there and stay.
     fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
     vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
+    undo.callback(vault.close)
     log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
+    undo.callback(log.close)
     views = SqliteViews(path / VIEWS_FOLDER)
-    analyzer = default_analyzer()
-    catalog = Catalog()
-    turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
-    curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
-    projections: list[Projection] = [catalog, turns, curated, Summaries(), Working(), Accessed()]
+    undo.callback(views.close)
+    return vault, log, views
+
+
+def _runner(
+    log: SqliteEventLog, views: SqliteViews, read: list[Projection], clock: Clock, settings: Settings
+) -> Runner:
+    projections = [*read, Summaries(), Working(), Accessed()]
     runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
     runner.open()
+    return runner
+
+
+def _vectors(path: Path, settings: Settings, log: SqliteEventLog, embedder: Embedder | None) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
-    vectors = Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
-    store = Store(
-        path=path,
-        settings=settings,
-        clock=clock,
-        ids=ids,
-        vault=vault,
-        log=log,
-        blobs=FileBlobs(path / BLOBS_FOLDER, vault),
-        views=views,
-        runner=runner,
-        catalog=catalog,
-        turns=turns,
-        curated=curated,
-        tables=TurnTables(turns.index),
-        vectors=vectors,
-        summarising=Summarising(
-            log,
-            runner,
-            vault,
-            ids,
-            clock,
-            lambda tenant: _worker_of(vault, tenant),
-            indexed_to=vectors.position,
-        ),
-        accesses=Accesses(log, vault, ids, clock),
-        release=release,
-        position=log.head(),
-    )
-    store.begin(background)
-    return store
+    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
+
+
+def _summarising(
+    log: SqliteEventLog, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
+) -> Summarising:
+    worker = lambda tenant: _worker_of(vault, tenant)  # noqa: E731
+    return Summarising(log, runner, vault, ids, clock, worker, indexed_to=vectors.position)
 
 
 def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:

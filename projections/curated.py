@@ -54,7 +54,7 @@ class Curated:
     bodies: Final = True
 
     def __init__(self, lexical: LexicalIndex, analyzer: Analyzer) -> None:
-        self.version = version_of("1", str(ANALYZER_VERSION))
+        self.version = version_of("2", str(ANALYZER_VERSION))
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
         self.tables = Tables(self.metadata)
@@ -140,18 +140,15 @@ class Curated:
 
     def _judge(self, conn: Connection, batch: Sequence[Recorded]) -> set[str]:
         """Keep the judgements of the batch; the ids they are about (of records, or of other things)."""
-        rows = [
-            (
-                recorded.envelope.id,
-                recorded.position,
-                recorded.event.target,
-                recorded.event.rating,
-                self.scopes.number(conn, record_scope(recorded.envelope.scope)),
-            )
-            for recorded in batch
-            if isinstance(recorded.event, FeedbackGiven)
-        ]
+        rows, about = [], list[tuple[str, str]]()
+        for recorded in batch:
+            event, envelope = recorded.event, recorded.envelope
+            if isinstance(event, FeedbackGiven):
+                scope = self.scopes.number(conn, record_scope(envelope.scope))
+                rows.append((envelope.id, recorded.position, event.target, event.rating, scope))
+                about += [(s, envelope.id) for s in envelope.subjects if s != envelope.scope.user]
         insert_new(conn, self.tables.feedback, rows)
+        insert_new(conn, self.tables.subjects, about)
         return {target for _, _, target, _, _ in rows}
 
     # Erasure --------------------------------------------------------------------------------------------------------

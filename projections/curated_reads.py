@@ -161,6 +161,13 @@ class CuratedView:
             return [r for r in judged if (r.scope, r.group) == (record.scope, record.group)]
         return self._judged(conn, [record], microseconds(now))
 
+    def same_said(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[str]:
+        """Other records of these scopes that say what this one says, in whatever slot."""
+        c = self._tables.records.c
+        form = select(c.form).where(c.id == record_id).scalar_subquery()
+        same = select(c.id).where(c.form == form, c.id != record_id, c.scope.in_(scopes)).order_by(c.id)
+        return list(conn.execute(same).scalars())
+
     def history(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[Step]:
         """Every event of the record: who said what when, with which effect; forgotten ones without content."""
         rows = self._assertions(conn, [record_id], scopes)

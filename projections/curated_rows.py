@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     select,
+    tuple_,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -197,11 +198,11 @@ def _said(event: Event, sources: Sequence[str]) -> Values:
         said |= {"valid_from": event.valid_from, "valid_to": event.valid_to, "expires_at": event.expires_at}
         said["evidence"] = _cited(event.evidence, sources)
         _check_times(event)
-    if isinstance(event, MemoryStated):
-        said |= {"kind": event.kind, "sensitivity": event.sensitivity, "consent": event.consent}
-        said["confidence"] = event.confidence
+        said |= {"kind": event.kind, "sensitivity": event.sensitivity}
         if event.slot is not None:
             said["entity"], said["attribute"] = event.slot
+    if isinstance(event, MemoryStated):
+        said |= {"consent": event.consent, "confidence": event.confidence}
     said["rejected"] = tuple(getattr(event, "rejected", ()))
     return said
 
@@ -307,9 +308,10 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def insert_new(conn: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert the rows whose first column, the primary key, is not there yet."""
-    key = next(iter(table.primary_key.columns))
+    """Insert the rows whose primary key, their first columns, is not there yet."""
+    keys = tuple(table.primary_key.columns)
     for chunk in chunks(rows):
-        wanted = {row[0]: row for row in chunk}
-        present = set(conn.execute(select(key).where(key.in_(sorted(wanted)))).scalars())
-        insert_rows(conn, table, [row for name, row in wanted.items() if name not in present])
+        wanted = {row[: len(keys)]: row for row in chunk}
+        found = select(*keys).where(tuple_(*keys).in_(sorted(wanted)))
+        present = {tuple(row) for row in conn.execute(found)}
+        insert_rows(conn, table, [row for key, row in wanted.items() if key not in present])

@@ -147,7 +147,7 @@ class Lane:
         try:
             self._projection.fold(conn, wanted)
         except Exception as error:
-            if self._views.is_unavailable(error):
+            if self._views.is_unavailable(error) or _is_exhausted(error):
                 raise
             raise _Poison from error
 
@@ -321,6 +321,15 @@ class Lane:
             if page.position <= position:
                 return
             position = page.position
+
+
+def _is_exhausted(error: BaseException | None) -> bool:
+    """Whether whoever folds ran out of stack or memory, which is no fault of the event. SQLAlchemy may wrap it."""
+    while error is not None:
+        if isinstance(error, RecursionError | MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _fresh(page: Page, after: int) -> list[Recorded]:

@@ -105,6 +105,7 @@ class Runner:
         self._batch_size, self._poll = batch_size, poll
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
         self._lanes: dict[str, Lane] = {}
+        self._shadows: dict[str, Lane] = {}
         self._rebuilds = {name: Lock() for name in self._shared}
         self._supervisors = {name: Supervisor(*backoff) for name in [*self._shared, "runner"]}
         self._stopping, self._paused, self._round = Event(), Event(), Lock()
@@ -151,14 +152,22 @@ class Runner:
         lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, built_from=head)
         try:
             lane.prepare()
+            self._shadows[name] = lane
             while lane.position < head and lane.advance():
                 if progress is not None:
                     progress(min(lane.position, head), head)
             self._switch(name, lane)
         except BaseException:
-            self._views.drop(file)
+            self._abandon(lane)
             raise
+        finally:
+            self._shadows.pop(name, None)
         lane.batch_size = self._batch_size
+
+    def _abandon(self, lane: Lane) -> None:
+        with lane.lock:
+            lane.closed = True
+            self._views.drop(lane.file)
 
     def _switch(self, name: str, new: Lane) -> None:
         """Nobody sees a position go backwards: the new view first reaches what the old one showed."""
@@ -174,8 +183,9 @@ class Runner:
             old.closed = True
 
     def _activate(self, lane: Lane) -> None:
-        self._views.activate(lane.file)
-        self._lanes[lane.file.name] = lane
+        with lane.lock:
+            self._views.activate(lane.file)
+            self._lanes[lane.file.name] = lane
 
     # Advancing ---------------------------------------------------------------------------------------------------
 
@@ -349,12 +359,29 @@ class Runner:
         return digest.hexdigest()
 
     def purge(self, name: str) -> bool:
-        """Make deleted text leave the bytes of the view. False: a reader was in the way, so purge again later."""
-        while True:
-            lane = self._lane(name)
-            with lane.lock:
-                if not lane.closed:
-                    return self._views.purge(lane.file, self._projection(name).projection.purge)
+        """Make deleted text leave the bytes of the view, and of one that is being built in its place.
+
+        False: a reader was in the way, so purge again later.
+        """
+        head = self._log.head()
+        # The shadow first, so that a switch hides neither; one that begins after this reads nothing that is erased.
+        lanes = [lane for lane in (self._shadows.get(name), self._lane(name)) if lane is not None]
+        clean = [self._purge(name, lane, head) for lane in dict.fromkeys(lanes)]
+        return all(clean) and not self._lingers(name)
+
+    def _purge(self, name: str, lane: Lane, head: int) -> bool:
+        """Purge one file, behind the last erasure. One that is closed is on its way out: see `_lingers`."""
+        with lane.lock:
+            while lane.position < head and not lane.closed and lane.advance():
+                pass
+            if lane.closed:
+                return True
+            return self._views.purge(lane.file, self._projection(name).projection.purge) and not lane.stale
+
+    def _lingers(self, name: str) -> bool:
+        """Whether a replaced file is still there because somebody reads it."""
+        files = [size.file for size in self._views.files() if size.file.name == name]
+        return any(file.generation < self._lane(name).file.generation for file in files)
 
     def _projection(self, name: str) -> SharedProjection:
         if name not in self._shared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -39,6 +40,10 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _CHUNK: Final = 500
 _REMEMBERED: Final = 4096
 _SPOKEN: Final = (TurnRecorded, UtteranceChunkRecorded, ToolCalled, ToolReturned)
+_READABLE_DEPTH: Final = 64
+"""How deep arguments may be nested to be rewritten: a fixed bound, so that no reader's stack decides what is stored."""
+_STRINGS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS: Final = re.compile(r"[\[\]{}]")
 _UNINDEXED_ROLES: Final = frozenset({"system"})
 
 METADATA: Final = MetaData()
@@ -281,7 +286,7 @@ def _text(value: object) -> str | None:
 
 def _readable(arguments: object) -> object:
     """JSON arguments with escaped letters (\\uc548) written as letters, so that they can be read and found."""
-    if not isinstance(arguments, str) or "\\u" not in arguments:
+    if not isinstance(arguments, str) or "\\u" not in arguments or _depth(arguments) > _READABLE_DEPTH:
         return arguments
     try:
         readable = json.dumps(json.loads(arguments), ensure_ascii=False)
@@ -289,6 +294,15 @@ def _readable(arguments: object) -> object:
     except ValueError:
         return arguments
     return readable
+
+
+def _depth(arguments: str) -> int:
+    """How deep JSON is nested, without the recursion that a parser would need."""
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", arguments)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _other_subjects(recorded: Recorded) -> list[tuple[str, int]]:

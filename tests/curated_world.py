@@ -111,8 +111,10 @@ class Log:
     def confirm(self, target: Recorded, role: Role = Role.USER) -> Recorded:
         return self.append(MemoryConfirmed(), target.envelope.stream, target.envelope.scope, role)
 
-    def rate(self, target: Recorded, rating: str, scope: ScopeIds = MIN) -> Recorded:
-        return self.append(FeedbackGiven(target.envelope.stream, rating), "s-1", scope)
+    def rate(
+        self, target: Recorded, rating: str, scope: ScopeIds = MIN, subjects: Sequence[str] | None = None
+    ) -> Recorded:
+        return self.append(FeedbackGiven(target.envelope.stream, rating), "s-1", scope, subjects=subjects)
 
     def erase(self, *targets: Recorded | str) -> Recorded:
         ids = tuple(t if isinstance(t, str) else t.envelope.id for t in targets)

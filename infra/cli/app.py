@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -22,12 +22,22 @@ First steps:
     mnemolog recall "which format for reports?" --tenant hanul --any all
 """
 
+Version = Annotated[bool, typer.Option("--version", help="Show the installed version and exit.")]
+
+
+def start(context: typer.Context, version: Version = False) -> None:
+    if version:
+        typer.echo(f"mnemolog {store.installed()}")
+        raise typer.Exit
+    show_help(context)
+
+
 app = typer.Typer(
     name="mnemolog",
     cls=Root,
     help=HELP,
     invoke_without_command=True,
-    callback=show_help,
+    callback=start,
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -37,8 +37,23 @@ def _level(name: str, help: str) -> Any:
     return Annotated[str | None, option]
 
 
+def directory(text: str | Path) -> Path:
+    """A path that somebody named. An empty one is a forgotten variable, not the current directory."""
+    if isinstance(text, str) and not text.strip():
+        raise typer.BadParameter("the path is empty")
+    return Path(text)
+
+
 Data = Annotated[
-    Path, typer.Option("--data", envvar="MNEMOLOG_DATA", help="The data directory.", rich_help_panel=WHERE)
+    Path,
+    typer.Option(
+        "--data",
+        metavar="PATH",
+        parser=directory,
+        envvar="MNEMOLOG_DATA",
+        help="The data directory.",
+        rich_help_panel=WHERE,
+    ),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="JSON on stdout, errors as JSON on stderr.", rich_help_panel=WHERE)
@@ -86,6 +101,11 @@ class Call:
         if not self.levels.get("tenant"):
             raise InvalidInput("no tenant: name it with --tenant or MNEMOLOG_TENANT")
         return Scope.of(self.levels)
+
+    @property
+    def only(self) -> Scope | None:
+        """What a reading of the whole log is narrowed to: the levels that are given, or nothing."""
+        return self.scope if any(self.levels.values()) else None
 
     def reading(self, any_of: Sequence[str]) -> Scope:
         """The scope of a read in which the levels of `--any` are open."""
@@ -193,6 +213,14 @@ def group(name: str, help: str, parent: typer.Typer, *, panel: str | None = None
 def show_help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def period(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+    """[since, until) from the command line. Raises InvalidInput when it ends before it begins."""
+    begin, end = moment(since), moment(until)
+    if begin and end and end < begin:
+        raise InvalidInput("--until lies before --since: swap them, or leave one out")
+    return begin, end
 
 
 def moment(text: str | None) -> datetime | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +27,10 @@ Subject = Annotated[
     str | None, typer.Option("--subject", metavar="ID", help="A person, everywhere in the tenant.")
 ]
 Keep = Annotated[bool, typer.Option("--keep-evidence", help="With --record: leave the events it rests on.")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Only finish the erasures that are not complete, and say what is left."),
+]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept, sealed, with the request.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -43,6 +49,7 @@ def erase(
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
+    resume: Resume = False,
 ) -> int:
     """Destroy the keys of an event, a record, a session or a person, and clean every view.
 
@@ -51,20 +58,40 @@ def erase(
 
     Example: mnemolog erase --subject u-17 --tenant acme --reason "asked on 2 March"
     """
+    if resume:
+        return _resumed(call, event, record, subject)
     target = _target(call, event, record, subject)
     scope = call.scope.at(()) if "subject" in target else call.scope
     if call.out.as_json and not (yes or dry_run):
         raise InvalidInput("with --json an erasure needs --yes, or --dry-run to see its plan")
     with call.memory() as memory:
         plan = memory.erase(scope, **target, reason=reason, keep_evidence=keep_evidence)
-        _show_plan(call, plan.reach)
+        shown = replace(plan.reach, sessions=plan.sessions)
+        _show_plan(call, shown)
         name = next(iter(target.values()))
         if dry_run or not (yes or _confirmed(call, name)):
-            return _not_applied(call, plan.reach, dry_run)
+            return _not_applied(call, shown, dry_run)
         with call.out.steps() as step:
             receipt = plan.apply(progress=step)
-    _show_receipt(call, plan.reach, receipt)
+    _show_receipt(call, shown, receipt)
     return Exit.OK if receipt.complete else Exit.INCOMPLETE
+
+
+def _resumed(call: Call, *targets: str | None) -> int:
+    """Finish what was begun. Opening a memory tries it too; what is left then is tried, and told, here."""
+    if any(targets):
+        raise InvalidInput("--resume goes on with what was begun: give it no --event, --record or --subject")
+    with call.memory() as memory:
+        receipts = memory.operations.finish_erasures()
+    complete = all(receipt.complete for receipt in receipts)
+    if call.out.as_json:
+        call.out.document({"receipts": receipts, "complete": complete})
+        return Exit.OK if complete else Exit.INCOMPLETE
+    for receipt in receipts:
+        _account(call, receipt)
+    if not receipts:
+        call.out.say("No erasure is pending: all that were begun are finished.")
+    return Exit.OK if complete else Exit.INCOMPLETE
 
 
 def _target(call: Call, event: str | None, record: str | None, subject: str | None) -> dict[str, str]:
@@ -114,13 +141,27 @@ def _show_receipt(call: Call, plan: Reach, receipt: ErasureReceipt) -> None:
     if call.out.as_json:
         call.out.document({"plan": plan, "receipt": receipt, "complete": receipt.complete})
         return
+    _account(call, receipt)
+
+
+def _account(call: Call, receipt: ErasureReceipt) -> None:
     call.out.text(f"erased: {receipt.events} events, as {receipt.erasure_id} at position {receipt.position}")
     call.out.table(
         ["store", "found>", "removed>", "still readable>", "remark"],
         [[one.store, one.found, one.removed, one.readable, one.remark] for one in receipt.stores],
     )
-    if not receipt.complete:
-        left = (
-            f"{len(receipt.evidence_left)} events stay" if receipt.evidence_left else "something is readable"
+    for left in _left(receipt):
+        call.out.warn(f"not complete: {left}")
+
+
+def _left(receipt: ErasureReceipt) -> Iterator[str]:
+    """What keeps an erasure from being complete, and what to do about it."""
+    if receipt.evidence_left:
+        yield f"{len(receipt.evidence_left)} events stay, as --keep-evidence asked: erase them with --event ID"
+    if readable := [one.store for one in receipt.stores if one.readable]:
+        yield f"something is still readable in {', '.join(readable)}: try again with `mnemolog erase --resume`"
+    if due := [one.store for one in receipt.stores if one.due]:
+        yield (
+            f"nothing of it can be read, but its bytes may still be in the files of {', '.join(due)} "
+            "(a reader was in the way): finish with `mnemolog erase --resume`"
         )
-        call.out.warn(f"not complete: {left}; see the table")

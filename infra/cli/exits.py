@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.UnknownEventType: "read it with the version of mnemolog that wrote it",
 }
 
+_SYSTEM_HINT: Final = "free the disk, or mend the path or its rights, then try again"
+
 # Typer ships Click's errors in some versions and imports them in others; their order of bases is the same.
 CommandLineError = cast(type[Exception], typer.BadParameter.__mro__[2])
 
@@ -73,25 +76,36 @@ def code_of(error: errors.MnemologError) -> Exit:
     return next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), Exit.UNEXPECTED)
 
 
-def hint_of(error: Exception) -> str | None:
+def hint_of(error: BaseException) -> str | None:
+    if isinstance(error, OSError):
+        return _SYSTEM_HINT
     return next((HINTS[kind] for kind in type(error).__mro__ if kind in HINTS), None)
 
 
-def report(error: Exception, message: str, *, as_json: bool) -> None:
+def report(error: BaseException, message: str, *, as_json: bool) -> None:
     """One line for people, one object for programs; stored text in a message cannot steer the terminal."""
     from mnemolog.infra.cli.output import dump, one_line
 
     if as_json:
         line = dump({"error": message, "type": type(error).__name__, "hint": hint_of(error)})
     else:
-        line = f"error: {one_line(message)}"
+        line = f"error: {one_line(_advised(error, message))}"
     typer.echo(line, err=True)
+
+
+def _advised(error: BaseException, message: str) -> str:
+    """The message; of errors whose messages do not all say what to do, with what to do."""
+    says = isinstance(error, errors.NotFound) and ": " in message
+    advised = isinstance(error, errors.NotFound | errors.CorruptStore | OSError)
+    hint = hint_of(error) if advised else None
+    return message if says or hint is None else f"{message}; {hint}"
 
 
 def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
     """Run, and turn what it raises into a message and an exit code. MNEMOLOG_DEBUG=1 lets the unexpected fly."""
     try:
         code = run()
+        sys.stdout.flush()
     except errors.MnemologError as error:
         report(error, str(error), as_json=as_json)
         return code_of(error)
@@ -102,12 +116,31 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
         return Exit.INTERRUPTED
     except BrokenPipeError:
         raise
+    except OSError as error:
+        _let_go_of_stdout()
+        report(error, _system_error(error), as_json=as_json)
+        return Exit.IN_USE
     except Exception as error:
         if os.environ.get("MNEMOLOG_DEBUG", "") not in ("", "0"):
             raise
         report(error, f"unexpected {type(error).__name__}: {error}", as_json=as_json)
         return Exit.UNEXPECTED
     return code if isinstance(code, int) else Exit.OK
+
+
+def _system_error(error: OSError) -> str:
+    """What the operating system refused, and where: the disk, a right, a path; no fault of the program."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
+def _let_go_of_stdout() -> None:
+    """What could not be written is not tried again when the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: Any) -> str:

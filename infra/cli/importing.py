@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from mnemolog.infra.cli.command import Call, command
-from mnemolog.infra.cli.exits import Exit
-from mnemolog.infra.cli.output import one_line
+from mnemolog.infra.cli.exits import Exit, report
+from mnemolog.infra.cli.output import one_line, size
 
 if TYPE_CHECKING:
     from mnemolog.consumers.importing import ImportReport
@@ -21,15 +22,27 @@ SHOWN = 20
 """Skipped lines that a person gets to see one by one; the JSON has all."""
 
 
-class Format(StrEnum):
-    AUTO = "auto"
-    JSONL = "jsonl"
-    CLAUDE_CODE = "claude-code"
-    TAU_BENCH = "tau-bench"
+FORMATS: Final = ("auto", "jsonl", "claude-code", "tau-bench")
+
+
+def _format(text: str) -> str:
+    """The name of a format; with underscores, as other tools write some of them, it is the same name."""
+    name = text.strip().lower().replace("_", "-")
+    if name not in FORMATS:
+        raise typer.BadParameter(f"there is no format {text!r}: use one of {', '.join(FORMATS)}")
+    return name
 
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", exists=True, help="Files or directories.")]
-Form = Annotated[Format, typer.Option("--format", help="How the files are written; found out if auto.")]
+Form = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        parser=_format,
+        help=f"How the files are written: {', '.join(FORMATS)}, which finds out if auto.",
+    ),
+]
 
 Zone = Annotated[
     str | None, typer.Option("--timezone", metavar="NAME", help="For times without an offset: Asia/Seoul.")
@@ -40,7 +53,7 @@ def register(app: typer.Typer, panel: str) -> None:
     command(app, "import", panel=panel)(import_)
 
 
-def import_(call: Call, files: Files, format: Form = Format.AUTO, timezone: Zone = None) -> int:
+def import_(call: Call, files: Files, format: Form = "auto", timezone: Zone = None) -> int:
     """Take in transcripts and event files, with their original times.
 
     Run it again after an interruption, or after lines were added: nothing is doubled. Levels such as --tenant
@@ -48,36 +61,65 @@ def import_(call: Call, files: Files, format: Form = Format.AUTO, timezone: Zone
 
     Example: mnemolog import sessions/*.jsonl --format claude-code --tenant acme --user u-17
     """
+    reached = _Reached()
+    try:
+        with call.memory() as memory:
+            with call.out.progress("Importing", in_bytes=True) as bar:
+                found = _imported(call, memory, files, format, timezone, reached.passing_on(bar))
+            if call.acting_as is None:
+                with call.out.steps() as step:
+                    step("bringing the views up to date")
+                    memory.operations.catch_up(timeout=CATCH_UP_SECONDS)
+            tenant = _tenant(call, memory)
+    except KeyboardInterrupt as stop:
+        report(stop, reached.sentence, as_json=call.out.as_json)
+        return Exit.INTERRUPTED
+    if call.out.as_json:
+        call.out.document(_document(found))
+    else:
+        _show(call, found, tenant)
+    return Exit.INCOMPLETE if found.wrong else Exit.OK
+
+
+def _imported(
+    call: Call,
+    memory: Memory,
+    files: list[Path],
+    format: str,
+    timezone: str | None,
+    progress: Callable[[int, int], None],
+) -> ImportReport:
     from mnemolog.infra.importers import import_files
 
     defaults = call.levels if any(call.levels.values()) else None
-    with call.memory() as memory:
-        with call.out.progress("Importing", in_bytes=True) as progress:
-            report = import_files(
-                memory,
-                files,
-                format=format.value,
-                defaults=defaults,
-                timezone=timezone,
-                progress=progress,
-            )
-        if call.acting_as is None:
-            with call.out.steps() as step:
-                step("bringing the views up to date")
-                memory.operations.catch_up(timeout=CATCH_UP_SECONDS)
-        tenant = _tenant(call, memory)
-    if call.out.as_json:
-        call.out.document(_document(report))
-    else:
-        _show(call, report, tenant)
-    return Exit.INCOMPLETE if report.wrong else Exit.OK
+    return import_files(memory, files, format=format, defaults=defaults, timezone=timezone, progress=progress)
 
 
-def _document(report: ImportReport) -> dict[str, Any]:
+@dataclass(slots=True)
+class _Reached:
+    """How many bytes of the files are in the memory."""
+
+    done: int = 0
+    total: int = 0
+
+    def passing_on(self, bar: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        def at(done: int, total: int) -> None:
+            self.done, self.total = done, total
+            bar(done, total)
+
+        return at
+
+    @property
+    def sentence(self) -> str:
+        far = f"after {size(self.done)} of {size(self.total)}" if self.total else "at the beginning"
+        return f"interrupted {far}; what is in stays in, and running it again goes on from there"
+
+
+def _document(found: ImportReport) -> dict[str, Any]:
     """One object for all files, and one for each: without the parts of parts."""
     names = ("appended", "duplicates", "by_type", "skipped_total", "wrong", "reasons", "notes", "skipped")
-    return {name: getattr(report, name) for name in names[:-3]} | {
-        "files": [{name: getattr(part, name) for name in ("source", *names)} for part in report.parts]
+    return {name: getattr(found, name) for name in names[:-3]} | {
+        "files": [{name: getattr(part, name) for name in ("source", *names)} for part in found.parts]
     }
 
 
@@ -89,24 +131,27 @@ def _tenant(call: Call, memory: Memory) -> str:
     return memory.names(newest[0].envelope.scope).tenant if newest else "TENANT"
 
 
-def _show(call: Call, report: ImportReport, tenant: str) -> None:
-    rows: list[list[Any]] = [["appended", count, kind] for kind, count in sorted(report.by_type.items())]
-    rows += [["already here", report.duplicates, ""]] if report.duplicates or not rows else []
-    reasons = sorted(report.reasons.items(), key=lambda item: -item[1])
+def _show(call: Call, found: ImportReport, tenant: str) -> None:
+    rows: list[list[Any]] = [["appended", count, kind] for kind, count in sorted(found.by_type.items())]
+    rows += [["already here", found.duplicates, ""]] if found.duplicates else []
+    reasons = sorted(found.reasons.items(), key=lambda item: -item[1])
     rows += [["skipped", count, one_line(reason, 120)] for reason, count in reasons]
-    call.out.table(["", "items>", "what"], rows)
-    _details(call, report)
-    if report.appended or report.duplicates:
+    if rows:
+        call.out.table(["", "items>", "what"], rows)
+    else:
+        call.out.say("The files hold nothing to import.")
+    _details(call, found)
+    if found.appended or found.duplicates:
         call.out.say(f'Next: mnemolog recall "a question" --tenant {tenant} --any all --data {call.data}')
 
 
-def _details(call: Call, report: ImportReport) -> None:
+def _details(call: Call, found: ImportReport) -> None:
     """Notes, and the first skipped lines, each with its file."""
-    for part in report.parts:
+    for part in found.parts:
         for note in part.notes:
             call.out.say(f"{part.source}: {note}")
-    lines = [(part.source, skipped) for part in report.parts for skipped in part.skipped]
+    lines = [(part.source, skipped) for part in found.parts for skipped in part.skipped]
     for source, skipped in lines[:SHOWN]:
         call.out.say(f"{source}:{skipped.number}: {one_line(skipped.reason, 200)}")
-    if report.skipped_total > SHOWN:
-        call.out.say(f"... {report.skipped_total} in all: --json lists more")
+    if found.skipped_total > SHOWN:
+        call.out.say(f"... {found.skipped_total} in all: --json lists more")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,9 +15,10 @@ import typer
 from mnemolog.domain.errors import NotFound
 from mnemolog.domain.events import Forgotten, Undecodable
 from mnemolog.domain.scope import Scope, ScopeIds
-from mnemolog.infra.cli.command import Call, command
+from mnemolog.infra.cli.command import Call, command, period
 from mnemolog.infra.cli.exits import Exit
 from mnemolog.infra.cli.output import one_line, plain, when
+from mnemolog.infra.cli.reading import Since, Until
 
 if TYPE_CHECKING:
     from mnemolog.domain.events import Event, Recorded
@@ -28,7 +33,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="H
 Topics = Annotated[
     list[str] | None, typer.Option("--topic", metavar="NAME", help="Such as TurnRecorded. Repeatable.")
 ]
-Last = Annotated[bool, typer.Option("--last", help="The newest ones instead of the oldest.")]
+Last = Annotated[bool, typer.Option("--last", help="The newest of them instead of the oldest.")]
 Target = Annotated[str, typer.Argument(metavar="POSITION|EVENT", help="A position, or the id of an event.")]
 Idle = Annotated[
     float | None, typer.Option("--idle", min=0, metavar="SECONDS", help="End when nothing came for so long.")
@@ -42,23 +47,81 @@ def register(app: typer.Typer) -> None:
     command(app)(verify)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which events of the log are meant."""
+
+    topics: list[str] | None = None
+    scope: Scope | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def all(self) -> bool:
+        return not (self.topics or self.scope or self.since or self.until)
+
+    def behind(self, memory: Memory, after: int, page_size: int = PAGE) -> Iterator[Recorded]:
+        """Those behind a position, oldest first, read page by page."""
+        while page := memory.log(after=after, limit=page_size, topics=self.topics, scope=self.scope):
+            yield from filter(self._in_time, page)
+            after = page[-1].position
+
+    def newest(self, memory: Memory, after: int, count: int) -> list[Recorded]:
+        """The last of those behind a position: looks twice as far back each time that there are too few."""
+        head, reach = memory.wait(0, 0.0), count
+        while True:
+            start = max(after, head - reach)
+            found = deque(self.behind(memory, start), maxlen=count)
+            if len(found) == count or start == after:
+                return list(found)
+            reach *= 2
+
+    def _in_time(self, recorded: Recorded) -> bool:
+        at = datetime.fromisoformat(recorded.envelope.occurred_at)
+        return not ((self.since and at < self.since) or (self.until and at >= self.until))
+
+
 def list_events(
-    call: Call, after: After = 0, limit: Limit = 50, topic: Topics = None, last: Last = False
+    call: Call,
+    after: After = 0,
+    limit: Limit = 50,
+    topic: Topics = None,
+    since: Since = None,
+    until: Until = None,
+    last: Last = False,
 ) -> None:
-    """List events in the order of the log.
+    """List events in the order of the log; with --tenant, --user, ... only those that have these levels.
 
     Example: mnemolog log list --last -n 20 --topic MemoryStated
     """
+    asked = _Asked(topic or None, call.only, *period(since, until))
     with call.memory() as memory:
         if last:
-            after = max(after, memory.operations.status().head - limit)
-        events = [_named(memory, item) for item in memory.log(after=after, limit=limit, topics=topic or None)]
+            found = asked.newest(memory, after, limit + 1)
+            shown = found[-limit:]
+        else:
+            found = list(islice(asked.behind(memory, after, min(PAGE, limit + 1)), limit + 1))
+            shown = found[:limit]
+        events = [_named(memory, item) for item in shown]
+        head = memory.wait(0, 0.0)
     if call.out.as_json:
         call.out.lines([document for _, document in events])
-    elif events:
-        call.out.table(["position>", "event", "text"], [_cells(*event) for event in events])
-    else:
-        call.out.say("No events here. Next: mnemolog import FILE, or another --after or --topic.")
+        return
+    if not events:
+        call.out.say("No events here. Next: mnemolog import FILE, or ask for less.")
+        return
+    call.out.table(["position>", "event", "text"], [_cells(*event) for event in events])
+    if len(found) > limit:
+        call.out.say(_rest(shown, head if asked.all else None, after, last))
+
+
+def _rest(shown: list[Recorded], head: int | None, after: int, last: bool) -> str:
+    """How many were left out, where that can be told without reading them all, and how to see them."""
+    if last:
+        count = "" if head is None else f"{head - after - len(shown)} "
+        return f"{count}earlier ones: a larger -n"
+    place = shown[-1].position
+    return f"{'' if head is None else f'{head - place} '}more: --after {place}"
 
 
 def show(call: Call, event: Target) -> None:
@@ -67,7 +130,7 @@ def show(call: Call, event: Target) -> None:
     Example: mnemolog log show 17
     """
     with call.memory() as memory:
-        recorded, document = _named(memory, _find(memory, event))
+        recorded, document = _named(memory, _find(memory, event, call.only))
     if call.out.as_json:
         call.out.document(document)
         return
@@ -84,7 +147,7 @@ def follow(call: Call, after: After = 0, topic: Topics = None, idle: Idle = None
     Example: mnemolog log follow --after 120 --json
     """
     with call.memory() as memory:
-        for recorded, document in _arriving(memory, after, topic, idle):
+        for recorded, document in _arriving(memory, after, _Asked(topic or None, call.only), idle):
             if call.out.as_json:
                 call.out.document(document)
             else:
@@ -105,39 +168,40 @@ def verify(call: Call) -> int:
     return Exit.OK
 
 
-def _find(memory: Memory, target: str) -> Recorded:
-    """By position, or by id from the newest page to the oldest. Raises NotFound."""
-    if target.isdigit() and len(target) < 20:
-        found = memory.log(after=max(0, int(target) - 1), limit=1)
-        if found and found[0].position == int(target):
-            return found[0]
-    else:
-        start = memory.operations.status().head
-        while start > 0:
-            start = max(0, start - PAGE)
-            for item in memory.log(after=start, limit=PAGE):
-                if item.envelope.id == target:
-                    return item
-    raise NotFound(f"no event {target} in this log: mnemolog log list shows what there is")
+def _find(memory: Memory, target: str, only: Scope | None) -> Recorded:
+    """By position, or by id from the newest page to the oldest. Raises NotFound, also for what is elsewhere."""
+    position = int(target) if target.isdigit() and len(target) < 20 else _position(memory, target)
+    found = memory.log(after=max(0, position - 1), limit=1, scope=only) if position else []
+    if found and found[0].position == position:
+        return found[0]
+    where = "this scope of the log" if only else "this log"
+    raise NotFound(f"no event {target} in {where}: mnemolog log list shows what there is")
+
+
+def _position(memory: Memory, ident: str) -> int:
+    """Where the event with this id is; 0 when it is nowhere."""
+    start = memory.wait(0, 0.0)
+    while start > 0:
+        start = max(0, start - PAGE)
+        for item in memory.log(after=start, limit=PAGE):
+            if item.envelope.id == ident:
+                return item.position
+    return 0
 
 
 def _arriving(
-    memory: Memory, after: int, topics: list[str] | None, idle: float | None
+    memory: Memory, after: int, asked: _Asked, idle: float | None
 ) -> Iterator[tuple[Recorded, dict[str, Any]]]:
     seen = time.monotonic()
     while True:
-        page = memory.log(after=after, limit=PAGE, topics=topics or None)
-        for item in page:
+        head = memory.wait(0, 0.0)
+        for item in asked.behind(memory, after):
             yield _named(memory, item)
-        if page:
-            after, seen = page[-1].position, time.monotonic()
-            continue
+            after, seen = item.position, time.monotonic()
+        after = max(after, head)
         if idle is not None and time.monotonic() - seen >= idle:
             return
-        memory.wait(
-            max(after, memory.operations.status().head),
-            POLL_SECONDS if idle is None else min(idle, POLL_SECONDS),
-        )
+        memory.wait(after, POLL_SECONDS if idle is None else min(idle, POLL_SECONDS))
 
 
 def _named(memory: Memory, recorded: Recorded) -> tuple[Recorded, dict[str, Any]]:

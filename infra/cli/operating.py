@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -25,6 +25,12 @@ NewKey = Annotated[
         "--new-key-file", exists=True, dir_okay=False, help="32 bytes in base64; made afresh if left out."
     ),
 ]
+
+
+_NAME_A_KEY: Final = (
+    "the root key comes from MNEMOLOG_ROOT_KEY, which cannot be changed from here: write a new one "
+    "(openssl rand -base64 32 > FILE), give --new-key-file FILE, then set the variable to it"
+)
 
 
 def register_projections(app: typer.Typer) -> None:
@@ -149,12 +155,15 @@ def keys_status(call: Call) -> None:
 def rotate(call: Call, new_key_file: NewKey = None) -> None:
     """Put every key under a new root key and forget the old one, which closes every stale copy.
 
-    With the root key in the environment, give the new one by file and set the variable before the next start.
+    With the root key in the environment, give the new one with --new-key-file, and set the variable to it before
+    the next start.
 
     Example: mnemolog keys rotate
     """
     new = _key(new_key_file) if new_key_file else None
     with call.memory() as memory:
+        if new is None and memory.operations.status().keys["root_key"] == "environment":
+            raise InvalidInput(_NAME_A_KEY)
         memory.operations.rotate_root_key(new)
         found = memory.operations.status()
     if call.out.as_json:

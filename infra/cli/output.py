@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 PIPE_WIDTH: Final = 160
 """Columns of a table that no terminal shows; COLUMNS changes it."""
 
+_BETWEEN: Final = 3
+"""Columns between two columns of a table."""
+
 _STEERING: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and newline, DEL, C1
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"  # reorder lines, or end them
@@ -148,10 +151,19 @@ class Output:
             self.stderr.print(f"warning: {one_line(message)}", style="yellow", markup=False, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, message: bool = False) -> None:
-        """A table; a column named "<name>>" is right-aligned, and one named "<name>!" is never broken."""
+        """A table; a column named "<name>>" is right-aligned, and one named "<name>!" is never broken.
+
+        Where the terminal is too narrow for the columns that are not broken, each row stands as pairs.
+        """
         from rich import box
         from rich.table import Table
 
+        console = self.stderr if message else self.console
+        if _least_width(columns, rows) > console.width:
+            for row in rows:
+                self._as_pairs(console, dict(zip((name.rstrip(">!") for name in columns), row, strict=True)))
+                console.print()
+            return
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for column in columns:
             name = column.rstrip(">!")
@@ -163,10 +175,13 @@ class Output:
             )
         for row in rows:
             table.add_row(*map(cell, row))
-        (self.stderr if message else self.console).print(table)
+        console.print(table)
 
     def pairs(self, rows: Mapping[str, Any]) -> None:
         """Names and values, one per line; absent values are left out."""
+        self._as_pairs(self.console, rows)
+
+    def _as_pairs(self, console: Console, rows: Mapping[str, Any]) -> None:
         from rich.table import Table
 
         table = Table.grid(padding=(0, 2))
@@ -175,7 +190,7 @@ class Output:
         for name, value in rows.items():
             if value not in (None, "", (), [], {}):
                 table.add_row(name, cell(value))
-        self.console.print(table)
+        console.print(table)
 
     @contextmanager
     def progress(self, label: str, *, in_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
@@ -200,6 +215,15 @@ class Output:
             return
         with self.stderr.status("") as status:
             yield lambda step: status.update(one_line(step))
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+    """Columns of a terminal in which a table cuts nothing: heads whole, and no cell broken that must not be."""
+    widths = [max(len(name.rstrip(">!")), 4) for name in columns]
+    for at, name in enumerate(columns):
+        if name.endswith((">", "!")):
+            widths[at] = max([widths[at], *(cell(row[at]).cell_len for row in rows)])
+    return sum(widths) + _BETWEEN * (len(columns) - 1)
 
 
 def cell(value: Any) -> Text:

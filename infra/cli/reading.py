@@ -9,7 +9,7 @@ import typer
 
 from mnemolog.domain.events import Forgotten
 from mnemolog.domain.scope import LEVELS, Scope
-from mnemolog.infra.cli.command import Call, command, moment
+from mnemolog.infra.cli.command import Call, command, moment, period
 from mnemolog.infra.cli.output import one_line, when
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ Now = Annotated[str | None, typer.Option("--now", metavar="TIME", help="Judge va
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Happened at this time or later.")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Happened before this time.")]
 History = Annotated[bool, typer.Option("--history", help="Superseded and retracted ones too.")]
-Count = Annotated[int, typer.Option("-k", min=1, max=1000, help="How many.")]
+Count = Annotated[
+    int, typer.Option("-k", metavar="COUNT", min=1, max=1000, help="At most so many, the best.")
+]
 Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the text may have.")]
 ShowReceipt = Annotated[
     bool, typer.Option("--receipt", help="Show (on stderr) what went in and what did not.")
@@ -87,7 +89,7 @@ def recall(
     Example: mnemolog recall "which format for reports?" --tenant acme --user u-17 --project billing
     """
     scope = call.reading(any_of or ())
-    begin, end, at = moment(since), moment(until), moment(now)
+    (begin, end), at = period(since, until), moment(now)
     with call.memory() as memory:
         hits = memory.recall(
             scope,

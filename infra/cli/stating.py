@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mnemolog.domain.errors import NotFound
+from mnemolog.domain.principal import ALLOWED, Action
 from mnemolog.infra.cli.command import Call, command, content, moment
+
+if TYPE_CHECKING:
+    from mnemolog.domain.scope import Scope
+    from mnemolog.memory import Memory
 
 Content = Annotated[str, typer.Argument(metavar="TEXT", help='The statement; "-" reads it from stdin.')]
 RecordId = Annotated[
@@ -86,7 +92,8 @@ def remember(
             key=key,
             expected_version=expected_version,
         )
-    _answer(call, receipt, "remembered")
+    again = receipt.version > 1 and not receipt.duplicate
+    _answer(call, receipt, "already known, evidence added" if again else "remembered")
 
 
 def correct(
@@ -164,18 +171,32 @@ def _act(
 ) -> None:
     scope = call.scope
     with call.memory() as memory:
+        before = _status(memory, scope, record)
         receipt = getattr(memory, method)(
             scope, record, reason=reason, key=key, expected_version=expected_version
         )
-    _answer(call, receipt, done)
+        after = _status(memory, scope, record)
+    same = after is not None and before == after != "current"
+    _answer(call, receipt, done, f" (nothing changed: it stays {after})" if same else "")
 
 
-def _answer(call: Call, receipt: Any, done: str) -> None:
+def _status(memory: Memory, scope: Scope, record: str) -> str | None:
+    """How the record stands, for callers who may read it."""
+    if Action.READ not in ALLOWED[memory.principal.role]:
+        return None
+    try:
+        found = memory.get(scope, record)
+    except NotFound:
+        return None
+    return getattr(found, "status", None)
+
+
+def _answer(call: Call, receipt: Any, done: str, remark: str = "") -> None:
     if call.out.as_json:
         call.out.document({"record_id": receipt.record_id, **_fields(receipt)})
         return
-    known = " (this key was known: nothing added)" if receipt.duplicate else ""
-    call.out.text(f"{done}: {receipt.record_id} version {receipt.version}{known}")
+    remark = " (this key was known: nothing added)" if receipt.duplicate else remark
+    call.out.text(f"{done}: {receipt.record_id} version {receipt.version}{remark}")
 
 
 def _fields(receipt: Any) -> dict[str, Any]:

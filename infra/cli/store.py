@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mnemolog.infra.cli.command import Call, command
+from mnemolog.domain.errors import InvalidInput
+from mnemolog.infra.cli.command import Call, command, directory
 from mnemolog.infra.cli.output import size
 
 if TYPE_CHECKING:
     from mnemolog.results import Status
 
-Place = Annotated[Path | None, typer.Argument(metavar="PATH", help="The directory; --data if left out.")]
+_LOG: Final = "log.db"
+_OWN: Final = (
+    _LOG, "keys.db", "root.key", "lock", "views", "blobs", "imports", "erasures", "lost+found"
+)  # fmt: skip
+"""How the names begin that a data directory may hold before its log is there."""
+
+Place = Annotated[
+    Path | None,
+    typer.Argument(metavar="PATH", parser=directory, help="The directory; --data if left out."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Also in a directory that holds something else.")]
 
 
 def register(app: typer.Typer, first: str, operating: str) -> None:
@@ -23,7 +33,7 @@ def register(app: typer.Typer, first: str, operating: str) -> None:
     command(app, scoped=False, panel=operating)(version)
 
 
-def init(call: Call, path: Place = None) -> None:
+def init(call: Call, path: Place = None, force: Force = False) -> None:
     """Make a data directory, and say where it and its root key are.
 
     Safe to repeat.
@@ -31,7 +41,9 @@ def init(call: Call, path: Place = None) -> None:
     Example: mnemolog init ./data
     """
     call = call.at(path)
-    before = call.data.exists() and any(call.data.iterdir())
+    before = (call.data / _LOG).exists()
+    if not (before or force):
+        _refuse_foreign(call.data)
     with call.memory(create=True) as memory:
         found = memory.operations.status()
     key = key_place(call.data)
@@ -44,6 +56,16 @@ def init(call: Call, path: Place = None) -> None:
     call.out.pairs({"root key": key})
     _warnings(call, found)
     call.out.say(f"Next: mnemolog import FILE --data {call.data}")
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raises InvalidInput for a directory of something else: what is in it would be taken for the memory's."""
+    held = sorted(one.name for one in path.iterdir()) if path.is_dir() else []
+    if foreign := [name for name in held if not name.startswith(_OWN)]:
+        raise InvalidInput(
+            f"{path} is no memory and holds {foreign[0]}{' and more' * (len(foreign) > 1)}: "
+            "name another directory, or add --force"
+        )
 
 
 def status(call: Call) -> None:
@@ -78,11 +100,18 @@ def version(call: Call) -> None:
 
     Example: mnemolog version
     """
-    number = installed_version("mnemolog")
+    number = installed()
     if call.out.as_json:
         call.out.document({"version": number})
     else:
         call.out.text(f"mnemolog {number}")
+
+
+def installed() -> str:
+    """The version of the installed distribution."""
+    from importlib.metadata import version
+
+    return version("mnemolog")
 
 
 def views(projections: Any) -> tuple[list[str], list[list[Any]]]:

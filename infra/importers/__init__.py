@@ -13,8 +13,8 @@ from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import ALLOWED, Action, Principal
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers import claude_code, jsonl, tau_bench
-from mnemolog.infra.importers.detect import detect
-from mnemolog.infra.importers.places import Saved, load, place_path, save
+from mnemolog.infra.importers.detect import detect, spelled
+from mnemolog.infra.importers.places import Saved, load, place_path, save, stamp_of
 from mnemolog.infra.importers.reading import Options, tolerant
 from mnemolog.infra.importers.sources import Source
 
@@ -25,11 +25,7 @@ FORMATS: Final[Mapping[str, Read]] = {
     tau_bench.FORM: tau_bench.read,
 }
 PLACES_FOLDER: Final = "imports"
-_NAMES_PER_ITEM: Final = 8
-"""A place with many names is saved once per so many of them, so that saving costs less than appending."""
-_NAMED_BEFORE: Final = (
-    "new lines name lines that were read before: going over the whole file again, by its keys"
-)
+_CHANGED: Final = "the file grew or was changed since it was last read: going over it again, by its keys"
 
 
 class ImportStore(Sink, Protocol):
@@ -58,14 +54,16 @@ def import_files(
 ) -> ImportReport:
     """Import files, and the files in folders, in the order given. Safe to interrupt and to repeat.
 
-    format: `auto`, or one of `FORMATS`; defaults: the scope of what names none (formats without tenants need it);
+    format: `auto`, `jsonl`, `claude-code` or `tau-bench`; defaults: the scope of what names none (formats without
+    tenants need it);
     timezone: IANA name for times without an offset whose session has no zone; progress: gets (bytes done, bytes in
     all); start: the time of what has no time, now if not given. Raises InvalidInput for a file or an option that
     cannot be used, before anything is appended, and store errors; what lines lack is in the report.
     """
     form = format.replace("-", "_")
     if form != "auto" and form not in FORMATS:
-        raise InvalidInput(f"no import format {format!r}: use one of auto, {', '.join(FORMATS)}")
+        known = ", ".join(map(spelled, FORMATS))
+        raise InvalidInput(f"no import format {format!r}: use one of auto, {known}")
     zone = None if timezone is None else jsonl.zone_of(timezone)
     scope = defaults if isinstance(defaults, Scope) else Scope.of(defaults) if defaults else None
     if start is not None and start.utcoffset() is None:
@@ -76,7 +74,9 @@ def import_files(
     for path in _files(paths):
         name = detect(Source(path)) if form == "auto" else form
         if name != jsonl.FORM and scope is None:
-            raise InvalidInput(f"{path.name} names no tenant: give one")
+            raise InvalidInput(
+                f"{path.name} is {spelled(name)}, which names no tenant: name it with --tenant"
+            )
         place = place_path(folder, path, name, scope, timezone)
         jobs.append(_Job(path, name, place, Options(scope, zone, begun), fixed_start=start is not None))
     total = sum(job.path.stat().st_size for job in jobs)
@@ -126,17 +126,14 @@ class _Job:
 
     def run(self, memory: ImportStore, batch: int, progress: _Progress) -> ImportReport:
         saved, notes = self._begin(memory)
-        source = Source(self.path, saved.salt)
+        source = Source(self.path)
         options = replace(self.options, start=saved.start)
-        names = Names(saved.salt, saved.names)
+        names = Names()
         if self.form == jsonl.FORM:
-            known = jsonl.announce(source, saved.place, options, names)
-            if not known and saved.place.number and source.size != saved.size:
-                notes = [_NAMED_BEFORE]
-                saved = Saved(saved.start, saved.salt)
+            jsonl.announce(source, options, names)
         if self.form == tau_bench.FORM:
             notes.append(tau_bench.NOTE.format(start=saved.start.isoformat(timespec="seconds")))
-        keeper = _Keeper(self, saved, source, names, progress)
+        keeper = _Keeper(self.place, saved, source, names, progress)
         report = run(
             tolerant(FORMATS[self.form](source, saved.place, options), saved.place),
             memory,
@@ -153,29 +150,21 @@ class _Job:
 
     def _begin(self, memory: ImportStore) -> tuple[Saved, list[str]]:
         """Where to go on, and what to say about it. Whatever is in doubt is gone over again, by its keys."""
-        saved = load(self.place)
+        saved, stamp = load(self.place), stamp_of(self.path)
         if saved is None or (self.fixed_start and saved.start != self.options.start):
-            fresh = Saved(self.options.start)
+            fresh = Saved(self.options.start, stamp=stamp)
             save(self.place, fresh)
             return fresh, []
+        again = Saved(saved.start, stamp=stamp)
         if not saved.place.number:
-            return Saved(saved.start, saved.salt), []
-        again = Saved(saved.start, saved.salt)
-        source = Source(self.path, saved.salt)
-        at = saved.place.number
+            return again, []
         if _may_look(memory) and memory.wait(0, 0.0) < saved.tally.position:
             return again, ["the memory is older than the last import of this file: going over it again"]
-        if self._digest(source, saved.place) != saved.digest:
-            return again, ["the file was changed since it was last read: going over it again, by its keys"]
+        if saved.stamp != stamp:
+            return again, [_CHANGED]
         if saved.tally.refused:
             return again, ["some of it was not allowed the last time: going over it again, by its keys"]
-        if source.size != saved.size:
-            return saved, [f"the file grew since it was last read: going on after {at}"]
-        return saved, [f"read up to {at} by an earlier import: going on from there"]
-
-    def _digest(self, source: Source, place: Place) -> str:
-        """The digest of what was read: of lines up to their place, of a document as a whole."""
-        return source.digest_of(place.offset) if place.offset else source.whole_digest()
+        return saved, [f"read up to {saved.place.number} by an earlier import: going on from there"]
 
 
 def _may_look(memory: ImportStore) -> bool:
@@ -183,31 +172,21 @@ def _may_look(memory: ImportStore) -> bool:
 
 
 class _Keeper:
-    """Keeps the place of a running import."""
+    """Keeps the place of a running import.
 
-    def __init__(self, job: _Job, saved: Saved, source: Source, names: Names, progress: _Progress) -> None:
-        self._job, self._saved, self._source = job, saved, source
+    From the first name on, only the end of the file is one: names are not stored, and what is gone on from behind
+    them could not be understood.
+    """
+
+    def __init__(self, path: Path, saved: Saved, source: Source, names: Names, progress: _Progress) -> None:
+        self._path, self._saved, self._source = path, saved, source
         self._names, self._progress = names, progress
-        self._whole = ""
-        self._unsaved: Place | None = None
 
     def durable(self, place: Place, tally: Tally) -> None:
-        passed = place.number - self._saved.place.number
         self._progress.at(self._source.done)
-        self._saved.tally, self._saved.size = tally, self._source.size
-        self._unsaved = place
-        if passed >= len(self._names.known) // _NAMES_PER_ITEM:
-            self._save(place)
+        self._saved.tally, self._saved.place = tally, place
+        if not self._names:
+            save(self._path, self._saved)
 
     def finish(self) -> None:
-        if self._unsaved:
-            self._save(self._unsaved)
-
-    def _save(self, place: Place) -> None:
-        if place.offset:
-            self._saved.digest = self._source.digest(place.offset)
-        else:
-            self._whole = self._saved.digest = self._whole or self._source.whole_digest()
-        self._saved.place, self._saved.names = place, self._names.known
-        save(self._job.place, self._saved)
-        self._unsaved = None
+        save(self._path, self._saved)

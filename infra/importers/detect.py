@@ -28,10 +28,13 @@ def detect(source: Source) -> str:
         return claude_code.FORM
     elif form := _of_lines(head):
         return form
-    raise InvalidInput(
-        f"cannot tell the format of {source.path.name}: name it, "
-        f"one of {jsonl.FORM}, {claude_code.FORM}, {tau_bench.FORM}"
-    )
+    known = ", ".join(map(spelled, (jsonl.FORM, claude_code.FORM, tau_bench.FORM)))
+    raise InvalidInput(f"cannot tell the format of {source.path.name}: name it with --format, one of {known}")
+
+
+def spelled(form: str) -> str:
+    """The name of a format as people read and write it."""
+    return form.replace("_", "-")
 
 
 def _of_lines(head: str) -> str | None:

@@ -34,15 +34,12 @@ def read(source: Source, after: Place, options: Options) -> Iterator[Entry]:
             _entry(found.place, found.value, options, zones)
 
 
-def announce(source: Source, after: Place, options: Options, names: Names) -> bool:
-    """Tell `names` which keys lines name; whether all that lines after the place name is known already."""
-    known = True
+def announce(source: Source, options: Options, names: Names) -> None:
+    """Tell `names` which keys lines name."""
     with suppress(InvalidInput):  # damage is told of when the lines are read
         for line in source.lines():
             for tenant, key in _references(line.text or "", options):
                 names.want(tenant, key)
-                known = known and (line.number <= after.number or names.has_key(tenant, key))
-    return known
 
 
 def _references(text: str, options: Options) -> list[tuple[str, str]]:
@@ -95,7 +92,7 @@ def _scope(line: Mapping[str, Any], options: Options) -> Scope:
     if levels is None and options.defaults is not None:
         return options.defaults
     if not isinstance(levels, dict):
-        raise InvalidInput("`scope` must be an object with a tenant; there is no shared default")
+        raise InvalidInput("`scope` must be an object with a tenant, or give --tenant")
     if not levels.get("tenant") and options.defaults is not None:
         levels = {**levels, "tenant": options.defaults.tenant}
     return Scope.of(levels)

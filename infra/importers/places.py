@@ -1,7 +1,8 @@
 """Where an import stopped: one small file per imported file in the data directory.
 
-It holds numbers, ids, salted hashes and why something was skipped, never what was said, nor labels or names. It is
-written after what it tells of is durable, so it can be behind the log but not before it; losing it costs time only.
+It holds numbers and closed words, never what was said, nor digests of it, nor labels, keys or names, also not hashed:
+a hash of something short can be guessed. It is written after what it tells of is durable, so it can be behind the
+log but not before it; losing it costs time only.
 """
 
 from __future__ import annotations
@@ -9,30 +10,42 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
+import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from mnemolog.consumers.importing import Place, Skipped, Tally
+from mnemolog.consumers.importing import CODES, NOT_KEPT, Place, Skipped, Tally, code_of
 from mnemolog.domain.scope import Scope
 
-VERSION: Final = 1
+VERSION: Final = 2
+CLOCK_STEP: Final = 0.02
+"""Seconds within which a file system may give two changes the same time."""
+
+Stamp = list[int]
 
 
 @dataclass(slots=True)
 class Saved:
-    """A place with all that going on from it needs. digest: of what was read; size: of the file then."""
+    """A place with all that going on from it needs. stamp: of the file when the reading of it began."""
 
     start: datetime
-    salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     place: Place = field(default_factory=Place)
-    digest: str = ""
-    size: int = 0
-    names: dict[str, str] = field(default_factory=dict)
+    stamp: Stamp = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What differs after a file was changed or replaced, as far as can be told without looking at its content.
+
+    A file that was changed in this very moment is looked at a moment later, so that the next change has another time.
+    """
+    if 0 <= time.time() - path.stat().st_mtime < CLOCK_STEP:
+        time.sleep(CLOCK_STEP)
+    status = path.stat()
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def place_path(folder: Path, source: Path, form: str, defaults: Scope | None, zone: str | None) -> Path:
@@ -60,19 +73,16 @@ def save(path: Path, saved: Saved) -> None:
     stored = {
         "version": VERSION,
         "start": saved.start.isoformat(),
-        "salt": saved.salt.hex(),
-        "place": asdict(saved.place),
-        "digest": saved.digest,
-        "size": saved.size,
-        "names": saved.names,
+        "place": saved.place.number,
+        "stamp": saved.stamp,
         "tally": {
             "appended": saved.tally.appended,
             "duplicates": saved.tally.duplicates,
             "refused": saved.tally.refused,
             "position": saved.tally.position,
-            "reasons": saved.tally.reasons,
             "wrong": saved.tally.wrong,
-            "skipped": [asdict(skipped) for skipped in saved.tally.skipped],
+            "codes": saved.tally.codes,
+            "skipped": [[skipped.number, code_of(skipped)] for skipped in saved.tally.skipped],
         },
     }
     written = path.with_suffix(f".{os.getpid()}")
@@ -81,21 +91,23 @@ def save(path: Path, saved: Saved) -> None:
 
 
 def _restored(stored: dict[str, Any]) -> Saved:
-    """What was appended in an earlier run is already here in this one."""
+    """What was appended in an earlier run is already here in this one; of reasons there are only the codes."""
     tally = stored["tally"]
     return Saved(
         datetime.fromisoformat(stored["start"]),
-        bytes.fromhex(stored["salt"]),
-        Place(**stored["place"]),
-        stored["digest"],
-        stored["size"],
-        dict(stored["names"]),
+        Place(stored["place"]),
+        stored["stamp"],
         Tally(
             duplicates=tally["appended"] + tally["duplicates"],
             refused=tally["refused"],
             position=tally["position"],
-            reasons=Counter(tally["reasons"]),
             wrong=tally["wrong"],
-            skipped=[Skipped(**skipped) for skipped in tally["skipped"]],
+            codes=Counter(tally["codes"]),
+            reasons=Counter({CODES[code]: count for code, count in tally["codes"].items()}),
+            skipped=[_skipped(number, code) for number, code in tally["skipped"]],
         ),
     )
+
+
+def _skipped(number: int, code: str) -> Skipped:
+    return Skipped(number, CODES[code], by_design=code == NOT_KEPT, code=code)

@@ -28,7 +28,7 @@ class Options:
     def scope(self) -> Scope:
         """The default scope of a format that knows no tenants."""
         if self.defaults is None:
-            raise InvalidInput("this format names no tenant: give one")
+            raise InvalidInput("this format names no tenant: name it with --tenant")
         return self.defaults
 
 
@@ -42,17 +42,19 @@ class Found:
 
 
 def records_of_lines(source: Source, after: Place = NOTHING_READ, sign: str = "") -> Iterator[Found]:
-    """One record per line. An empty line is none; a last line that is cut off waits for the next import.
+    """One record per line. An empty line says nothing; a last line that is cut off waits for the next import.
 
     Of the lines up to `after` only those that hold `sign` are given.
     """
     before = Place()
     for line in source.lines():
-        place = Place(line.number, line.end)
+        place = Place(line.number)
         if line.number <= after.number and sign not in (line.text or ""):
             pass
         elif line.text:
             yield _of_line(line.text, place, before, whole=line.whole)
+        elif line.text is not None and line.whole:
+            yield Found(place, problem=Entry(place))
         elif line.text is None:
             yield Found(place, problem=Entry(place, skipped=(Skipped(line.number, line.problem),)))
         before = place

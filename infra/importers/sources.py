@@ -24,39 +24,29 @@ _SEPARATORS: Final = re.compile(r"[\s,]*")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """number from 1; end: the byte after it, in the uncompressed file; whole: a line feed ended it.
+    """number from 1; whole: a line feed ended it.
 
     text: None when the line is too long or not UTF-8, and `problem` says which.
     """
 
     number: int
-    end: int
     text: str | None
     whole: bool
     problem: str = ""
 
 
 class Source:
-    """A file to import. `digest` covers the bytes of the lines read so far, keyed with `salt`."""
+    """A file to import."""
 
-    def __init__(self, path: Path, salt: bytes = b"") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.size = path.stat().st_size
-        self._salt = salt
-        self._read = hashlib.blake2b(key=salt, digest_size=16)
-        self._before: hashlib.blake2b | None = None
-        self._end = 0
         self._raw: IO[bytes] | None = None
 
     @property
     def done(self) -> int:
         """How many bytes of the file, as it lies on disk, have been read."""
         return self.size if self._raw is None or self._raw.closed else min(self._raw.tell(), self.size)
-
-    def digest(self, size: int) -> str:
-        """The digest of the first `size` bytes: up to the end of the line read last, or up to its beginning."""
-        before = self._before if self._before is not None and size != self._end else self._read
-        return before.hexdigest()
 
     def head(self) -> str:
         """The beginning of the text, whatever is not UTF-8 replaced."""
@@ -66,35 +56,18 @@ class Source:
                 found += piece
         return found.decode("utf-8-sig", "replace")
 
-    def digest_of(self, size: int) -> str:
-        """The digest that the first `size` bytes of the uncompressed file have."""
-        found = hashlib.blake2b(key=self._salt, digest_size=16)
-        with self._open() as stream:
-            while size > 0 and (piece := stream.read(min(size, CHUNK))):
-                found.update(piece)
-                size -= len(piece)
-        return found.hexdigest()
-
-    def whole_digest(self) -> str:
-        """The digest of the file as it lies on disk."""
-        with self.path.open("rb") as raw:
-            found = hashlib.file_digest(raw, lambda: hashlib.blake2b(key=self._salt, digest_size=16))
-        return found.hexdigest()
-
     def lines(self) -> Iterator[Line]:
         """All lines from the first one. Raises InvalidInput when the compressed data is damaged."""
-        self._read, self._before = hashlib.blake2b(key=self._salt, digest_size=16), None
-        number = end = 0
         with self._open() as stream:
+            number = 0
             while raw := stream.readline(MAX_LINE_BYTES):
                 number += 1
-                size = len(raw)
-                if too_long := size == MAX_LINE_BYTES and not raw.endswith(b"\n"):
-                    size, whole = self._drain(stream, raw)
+                whole = raw.endswith(b"\n")
+                if len(raw) == MAX_LINE_BYTES and not whole:
+                    problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
+                    yield Line(number, None, self._drain(stream), problem)
                 else:
-                    whole = raw.endswith(b"\n")
-                end += size
-                yield self._line(number, end, raw, whole, too_long)
+                    yield self._line(number, raw, whole)
 
     def elements(self, opening: re.Pattern[str]) -> Iterator[tuple[int, Any]]:
         """(number from 1, value) of the elements of the array that `opening` ends the beginning of.
@@ -108,27 +81,20 @@ class Source:
             except UnicodeDecodeError:
                 raise InvalidInput("the document is not UTF-8 from here on") from None
 
-    def _line(self, number: int, end: int, raw: bytes, whole: bool, too_long: bool) -> Line:
-        self._end = end
-        if too_long:
-            return Line(number, end, None, whole, f"the line is longer than {MAX_LINE_BYTES} bytes")
-        self._before = None if whole else self._read.copy()
-        self._read.update(raw)
+    @staticmethod
+    def _line(number: int, raw: bytes, whole: bool) -> Line:
         try:
-            return Line(number, end, raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(), whole)
+            return Line(number, raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(), whole)
         except UnicodeDecodeError:
-            return Line(number, end, None, whole, "the line is not UTF-8")
+            return Line(number, None, whole, "the line is not UTF-8")
 
-    def _drain(self, stream: IO[bytes], first: bytes) -> tuple[int, bool]:
-        """Read to the end of a line that is too long: its size, and whether a line feed ended it."""
-        size = len(first)
-        self._read.update(first)
+    @staticmethod
+    def _drain(stream: IO[bytes]) -> bool:
+        """Read to the end of a line that is too long; whether a line feed ended it."""
         while piece := stream.readline(CHUNK):
-            self._read.update(piece)
-            size += len(piece)
             if piece.endswith(b"\n"):
-                return size, True
-        return size, False
+                return True
+        return False
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:

@@ -40,6 +40,9 @@ class Fences:
                 self._closed.add(envelope.clear["session"])
             self.position = max(self.position, position)
 
+    def is_erased(self, event_id: str) -> bool:
+        return event_id in self._erased
+
     def check(self, draft: Draft) -> None:
         """Raises LateWork when the draft's session was erased, or a source or subject since the draft began."""
         erased, began_at = self._erased, draft.began_at
@@ -64,6 +67,8 @@ def _targets(fields: Json) -> Iterator[str]:
 def _depends_on(draft: Draft) -> Iterator[str]:
     yield from draft.sources
     yield from draft.subjects
+    if draft.causation:
+        yield draft.causation
     for subjects, _ in draft.parts:
         yield from subjects
     if draft.scope.session:

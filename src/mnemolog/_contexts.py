@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mnemolog._guard import Guard, without_session
 from mnemolog._reading import Reader
+from mnemolog._recalling import MAX_QUERY
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
 from mnemolog.domain.context import (
@@ -36,6 +37,9 @@ from mnemolog.projections.turns_view import TurnRow
 from mnemolog.projections.working import TaskState
 from mnemolog.results import Context, ContextReceipt, Hit
 
+MAX_LEFT_OUT: Final = 200
+"""How many entries that did not fit a receipt lists; all are counted."""
+_READ: Final = ("turns", "curated", "summaries", "working")
 _TOKENS_PER_TURN: Final = 25
 """How short turns are at the shortest, for how many candidates a budget can use."""
 _MOST_CANDIDATES: Final = 200
@@ -90,10 +94,11 @@ class Contexts:
             raise InvalidInput(f"layers must be a collection of {', '.join(GROUPS)}, not one string")
         groups = tuple(GROUPS if layers is None else [name for name in GROUPS if name in set(layers)])
         shares = scaled(self._store.policy.context.shares.ours, GROUPS if layers is None else layers)
+        self._reader.demand(scope, at_least, _READ)
         head = self._store.log.head()
         asked = Asked(
             scope,
-            ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS),
+            ingress.carried(query, "query")[:MAX_QUERY],
             self._budget(budget, window),
             self._reader.moment(scope, now),
             head if at_least is None else at_least,
@@ -111,9 +116,7 @@ class Contexts:
         if budget is None:
             assert window is not None
             budget = self._store.policy.context.budget(window)
-        if budget < 1:
-            raise InvalidInput("budget must be a positive number of tokens")
-        return budget
+        return ingress.whole(budget, "budget", 1)
 
     def _session(self, scope: Scope) -> str | None:
         ids = self._guard.reading_ids(scope)
@@ -245,7 +248,7 @@ class Contexts:
         return written(kept, left_out, asked.budget, asked.count)
 
     def _is_current(self, asked: Asked, entry: Entry) -> bool:
-        found = self._reader.record(asked.scope, entry.id, asked.now)
+        found = self._reader.record_now(asked.scope, entry.id, asked.now)
         return found is not None and found.status in READABLE and found.version == entry.version
 
     def _receipt(self, asked: Asked, made: Assembly) -> ContextReceipt:
@@ -258,15 +261,26 @@ class Contexts:
             budget=asked.budget,
             tokens=made.tokens,
             entries=entries,
-            left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out),
+            left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out[:MAX_LEFT_OUT]),
             position=asked.position,
+            omitted=len(made.left_out),
+            incomplete=any(self._reader.is_parked(view, ids) for view in _READ),
         )
         try:
             receipt = self._note(event, ids)
         except ErasedScope:
             receipt = self._note(event, ScopeIds(without_session(ids)))
-        where = receipt.event_id, receipt.position
-        return ContextReceipt(*where, asked.budget, made.tokens, entries, made.left_out, asked.position)
+        return ContextReceipt(
+            receipt.event_id,
+            receipt.position,
+            asked.budget,
+            made.tokens,
+            entries,
+            made.left_out[:MAX_LEFT_OUT],
+            asked.position,
+            event.omitted,
+            event.incomplete,
+        )
 
     def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
         home = ids.user or ids.tenant

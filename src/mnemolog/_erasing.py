@@ -6,16 +6,16 @@ finished when the memory is opened next.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
+from sqlalchemy import Connection
 
 from mnemolog._guard import Guard
+from mnemolog._notes import Work, pending_notes, read_note, write_note
 from mnemolog._reading import Reader
 from mnemolog._writing import Writer
 from mnemolog.domain.erasure import CHUNK, ErasureReceipt, Reach, StoreResult, What
@@ -23,10 +23,10 @@ from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
     FORGOTTEN,
     MEMORY,
-    SEALED_FIELDS,
     ContentErased,
     ErasureRequested,
     Event,
+    MemoryStated,
     Recorded,
     SubjectErased,
 )
@@ -38,32 +38,9 @@ from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.residue import HOLDING
 
-NOTES_FOLDER: Final = "erasures"
 _PAGE: Final = 500
 _REQUESTS: Final = frozenset({ErasureRequested.topic})
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One erasure as its note keeps it: ids only. place: the ids of the levels that the target is in."""
-
-    erasure: str
-    what: str
-    target: str
-    place: Mapping[str, str]
-    events: tuple[str, ...]
-    sessions: tuple[str, ...] = ()
-    evidence_left: tuple[str, ...] = ()
-    keep_evidence: bool = False
-
-    @property
-    def scope(self) -> ScopeIds:
-        return ScopeIds(Scope(**self.place))
-
-    @property
-    def tenant(self) -> ScopeIds:
-        return ScopeIds(self.scope.at(()))
 
 
 class ErasurePlan:
@@ -99,9 +76,17 @@ class ErasurePlan:
         return self.reach.counts
 
     @property
+    def sessions(self) -> tuple[str, ...]:
+        """Names of the sessions that would be closed."""
+        return self._eraser.names_of(self.reach.sessions)
+
+    @property
     def evidence_left(self) -> tuple[str, ...]:
         """Events that a record cites and that would stay."""
         return self.reach.evidence_left
+
+    def __repr__(self) -> str:
+        return f"<ErasurePlan {self.what} {self.target}: {len(self.events)} events {dict(self.counts)}>"
 
     def apply(self, progress: Progress | None = None) -> ErasureReceipt:
         """Erase. Returns what was destroyed and removed, where, and whether a second look found anything left.
@@ -148,7 +133,7 @@ class Eraser:
             raise NotFound(f"{target} is a record, not an event: pass it as record=")
         self._may_erase([row])
         with self._store.runner.read("catalog") as conn:
-            reach = _reach_of(what, target, [row, *catalog.derived_from(conn, [target])])
+            reach = self._reach_of(what, target, _closure(conn, [row]))
         return reach, ScopeIds(ids.at(()))
 
     def _of_subject(self, ids: ScopeIds, name: str) -> Reach:
@@ -161,7 +146,7 @@ class Eraser:
         with self._store.runner.read("catalog") as conn:
             rows = catalog.by_subject(conn, subject)
         own = tuple(sorted(self._store.vault.sessions(subject)))
-        return _reach_of(What.SUBJECT, subject, rows, sessions=own)
+        return self._reach_of(What.SUBJECT, subject, rows, sessions=own)
 
     def _place_of_session(self, scope: Scope, name: str) -> ScopeIds:
         if scope.session not in (None, name):
@@ -173,12 +158,11 @@ class Eraser:
 
     def reach_of_session(self, session: str) -> Reach:
         with self._store.runner.read("catalog") as conn:
-            rows = catalog.by_session(conn, session)
-            derived = catalog.derived_from(conn, [row.event_id for row in rows])
-        return _reach_of(What.SESSION, session, [*rows, *derived], sessions=(session,))
+            rows = _closure(conn, catalog.by_session(conn, session))
+        return self._reach_of(What.SESSION, session, rows, sessions=(session,))
 
     def _of_record(self, scope: Scope, record_id: str, keep_evidence: bool) -> Reach:
-        streams = self._reader.twins(scope, record_id)
+        streams = self._reader.twins(scope, record_id, Action.ERASE)
         with self._store.runner.read("catalog") as conn:
             own = [row for stream in streams for row in catalog.by_stream(conn, stream)]
             recorded = self._store.log.read_at([row.position for row in own], bodies=False)
@@ -186,9 +170,36 @@ class Eraser:
             evidence = catalog.find_all(conn, cited)
             rows = own if keep_evidence else [*own, *evidence]
             self._may_erase(rows)
-            derived = catalog.derived_from(conn, [row.event_id for row in rows])
+            rows = _closure(conn, rows)
         left = tuple(row.event_id for row in evidence if not row.erased) if keep_evidence else ()
-        return _reach_of(What.RECORD, record_id, [*rows, *derived], evidence_left=left)
+        return self._reach_of(What.RECORD, record_id, rows, evidence_left=left, twins=tuple(streams))
+
+    def names_of(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """External names; an id whose name is gone stands for itself."""
+        return tuple(self._store.vault.name(one) or one for one in ids)
+
+    def _reach_of(
+        self,
+        what: What,
+        target: str,
+        rows: Iterable[CatalogRow],
+        twins: tuple[str, ...] = (),
+        **more: Any,
+    ) -> Reach:
+        """The reach of rows that still hold content, each once, in log order."""
+        unique = {row.position: row for row in rows if not row.erased}
+        rows = [unique[position] for position in sorted(unique)]
+        sealed = {each.position for each in self._recorded(rows, bodies=False) if any(_sealed_under(each))}
+        held = [row for row in rows if row.position in sealed]
+        return Reach(
+            what,
+            target,
+            tuple(row.event_id for row in held),
+            tuple(dict.fromkeys((*twins, *(row.stream for row in held if row.topic in MEMORY)))),
+            counts=dict(Counter(row.topic for row in held)),
+            twins=twins,
+            **more,
+        )
 
     def _may_erase(self, rows: Iterable[CatalogRow]) -> None:
         """What was said elsewhere and is only cited needs its own permission; what is derived goes with its source."""
@@ -208,17 +219,22 @@ class Eraser:
             reach.sessions,
             reach.evidence_left,
             keep_evidence,
+            reach.twins,
         )
 
     def apply(self, work: Work, reason: str | None, progress: Progress | None) -> ErasureReceipt:
         self._store.check_open()
-        note = _write_note(self._store.path, work)
+        note = write_note(self._store.path, work)
         self._request(work, reason)
         return self.run(work, note, progress)
 
+    def finish(self) -> list[ErasureReceipt]:
+        """Go on with every erasure that is not finished."""
+        return [self.resume(note) for note in pending_notes(self._store.path)]
+
     def resume(self, note: Path) -> ErasureReceipt:
         """Finish an erasure that was cut off somewhere after its note was written."""
-        work = _read_note(note)
+        work = read_note(note)
         if not self._is_requested(work):
             self._request(work, None)
         return self.run(work, note)
@@ -230,10 +246,12 @@ class Eraser:
             self._store.vault.fence_session(self._store.vault.names(work.scope))
         tell("destroying keys")
         rows = self._rows(work)
-        held = self._held(rows)
-        position = self._destroy(work, rows)
+        readable, held = self._readable(rows), self._held(rows)
+        if not work.position:
+            work = replace(work, position=self._destroy(work, rows))
+            note = write_note(self._store.path, work)
         tell("cleaning views")
-        self._store.runner.catch_up_all(position)
+        self._store.runner.catch_up_all(work.position)
         rows = self._stragglers(work, rows)
         self._store.runner.catch_up_all()
         tell("cleaning vectors")
@@ -247,9 +265,14 @@ class Eraser:
         purged |= self._store.vectors.purge()
         truncated = self._store.log.checkpoint()
         tell("looking again")
-        stores = self._verify(rows, blobs, removed, held, purged, truncated)
+        stores = [
+            self._log_result(rows, readable, truncated),
+            StoreResult("blobs", len(blobs), removed, sum(map(self._store.blobs.exists, blobs))),
+            *self._view_results(rows, held, purged),
+        ]
+        what, count = What(work.what), len(rows)
         receipt = ErasureReceipt(
-            work.erasure, What(work.what), work.target, position, len(rows), stores, work.evidence_left
+            work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
         if not receipt.pending:
             note.unlink(missing_ok=True)
@@ -277,10 +300,11 @@ class Eraser:
         elif work.what == What.SESSION:
             events |= set(self.reach_of_session(work.target).events)
         with self._store.runner.read("catalog") as conn:
+            rows = catalog.find_all(conn, events)
             if work.what == What.RECORD:
-                events |= {row.event_id for row in catalog.by_stream(conn, work.target)}
-            derived = catalog.derived_from(conn, events)
-            return catalog.find_all(conn, events | {row.event_id for row in derived if not row.erased})
+                rows += [row for stream in work.twins for row in catalog.by_stream(conn, stream)]
+            found = {row.position: row for row in _closure(conn, rows) if _is_due(row, work, events)}
+        return [found[position] for position in sorted(found)]
 
     def _destroy(self, work: Work, rows: list[CatalogRow]) -> int:
         """Keys first, then the events that tell every view; returns the position of the last one."""
@@ -328,31 +352,24 @@ class Eraser:
 
     # The second look -------------------------------------------------------------------------------------------
 
-    def _verify(
-        self,
-        rows: list[CatalogRow],
-        blobs: list[str],
-        removed: int,
-        held: Mapping[str, int],
-        purged: Mapping[str, bool],
-        truncated: bool,
-    ) -> tuple[StoreResult, ...]:
-        sealed = [each for each in self._recorded(rows, bodies=True) if each.envelope.parts]
-        readable = sum(each.event is not FORGOTTEN for each in sealed)
-        log = StoreResult(
-            "log",
-            len(sealed),
-            len(sealed) - readable,
-            readable,
-            "" if truncated else "write-ahead log still in use",
-        )
-        left = sum(self._store.blobs.exists(event_id) for event_id in blobs)
-        stores = [log, StoreResult("blobs", len(blobs), removed, left)]
+    def _readable(self, rows: list[CatalogRow]) -> int:
+        """How many of the events the log still opens."""
+        opened = self._recorded(rows, bodies=True)
+        return sum(bool(each.envelope.parts) and each.event is not FORGOTTEN for each in opened)
+
+    def _log_result(self, rows: list[CatalogRow], before: int, truncated: bool) -> StoreResult:
+        still = self._readable(rows)
+        remark = "" if truncated else "write-ahead log still in use"
+        return StoreResult("log", before, before - still, still, remark)
+
+    def _view_results(
+        self, rows: list[CatalogRow], before: Mapping[str, int], purged: Mapping[str, bool]
+    ) -> Iterator[StoreResult]:
         for name, still in self._held(rows).items():
-            remark = "" if purged.get(name, True) else "physical purge is due: a reader was in the way"
-            found = max(held.get(name, 0), still)
-            stores.append(StoreResult(name, found, found - still, still, remark, not purged.get(name, True)))
-        return tuple(stores)
+            due = not purged.get(name, True)
+            remark = "physical purge is due: a reader was in the way" if due else ""
+            found = max(before.get(name, 0), still)
+            yield StoreResult(name, found, found - still, still, remark, due)
 
     def _held(self, rows: list[CatalogRow]) -> dict[str, int]:
         """Store → how many of the events it holds something of; of vectors, how many."""
@@ -364,11 +381,27 @@ class Eraser:
         return found | self._store.vectors.holding([row.position for row in rows])
 
 
-def resume_unfinished(eraser: Eraser) -> list[ErasureReceipt]:
-    """Finish the erasures that a crash interrupted."""
-    folder = eraser._store.path / NOTES_FOLDER
-    notes = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    return [eraser.resume(note) for note in notes]
+def _closure(conn: Connection, rows: Iterable[CatalogRow]) -> list[CatalogRow]:
+    """The rows, all that derives from them, and the rest of every record that is left without a statement."""
+    found = {row.position: row for row in rows}
+    while True:
+        size = len(found)
+        ids = [row.event_id for row in found.values()]
+        found |= {row.position: row for row in catalog.derived_from(conn, ids)}
+        for stream in {row.stream for row in found.values() if row.topic in MEMORY}:
+            own = catalog.by_stream(conn, stream)
+            stated = [row for row in own if row.topic == MemoryStated.topic and not row.erased]
+            if all(row.position in found for row in stated):
+                found |= {row.position: row for row in own}
+        if len(found) == size:
+            return [found[position] for position in sorted(found)]
+
+
+def _is_due(row: CatalogRow, work: Work, planned: set[str]) -> bool:
+    """Whether an erasure closes this event: it was planned, or is still open and came before its end."""
+    if row.event_id in planned:
+        return True
+    return not row.erased and (not work.position or row.position < work.position)
 
 
 def remove_orphans(store: Store) -> int:
@@ -400,28 +433,6 @@ def erased_scope(scope: Scope, what: str, target: object) -> Scope:
     return Scope(scope.tenant, user=name) if what == What.SUBJECT else scope
 
 
-def _reach_of(
-    what: What,
-    target: str,
-    rows: Iterable[CatalogRow],
-    *,
-    sessions: tuple[str, ...] = (),
-    evidence_left: tuple[str, ...] = (),
-) -> Reach:
-    """The reach of rows that still hold content, each once, in log order."""
-    unique = {row.position: row for row in rows if not row.erased and SEALED_FIELDS.get(row.topic, True)}
-    ordered = [unique[position] for position in sorted(unique)]
-    return Reach(
-        what,
-        target,
-        tuple(row.event_id for row in ordered),
-        tuple(dict.fromkeys(row.stream for row in ordered if row.topic in MEMORY)),
-        sessions,
-        dict(Counter(row.topic for row in ordered)),
-        evidence_left,
-    )
-
-
 def _sealed_under(recorded: Recorded) -> Iterator[tuple[int, Iterable[str]]]:
     """Leaf and subjects of each sealed part of an event, its blob included."""
     for part in recorded.envelope.parts:
@@ -433,27 +444,3 @@ def _sealed_under(recorded: Recorded) -> Iterator[tuple[int, Iterable[str]]]:
 
 def _in_session(scope: Scope, name: str) -> Scope:
     return Scope.of({**dict(scope.present()), "session": name})
-
-
-def _write_note(path: Path, work: Work) -> Path:
-    folder = path / NOTES_FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    note = folder / f"{work.erasure}.json"
-    half = note.with_suffix(".half")
-    with half.open("wb") as file:
-        file.write(orjson.dumps(asdict(work)))
-        file.flush()
-        os.fsync(file.fileno())
-    half.rename(note)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return note
-
-
-def _read_note(note: Path) -> Work:
-    stored: dict[str, Any] = orjson.loads(note.read_bytes())
-    values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
-    return Work(**values)

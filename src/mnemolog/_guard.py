@@ -7,8 +7,8 @@ from typing import Final
 
 from mnemolog.domain.errors import AccessDenied, InvalidInput
 from mnemolog.domain.events import AccessRefused, Draft, Event
-from mnemolog.domain.principal import ALLOWED, Action, Principal, Tier, may_see, refusal
-from mnemolog.domain.scope import ANY, LEVELS, Scope, ScopeIds
+from mnemolog.domain.principal import ALLOWED, Action, Principal, Role, Tier, may_see, refusal
+from mnemolog.domain.scope import ANY, LEVELS, SESSION_LEVELS, Scope, ScopeIds
 from mnemolog.infra.compose import Store
 
 _UNKNOWN: Final = "?"
@@ -21,6 +21,7 @@ class Guard:
     def __init__(self, store: Store, principal: Principal) -> None:
         self.store, self.principal = store, principal
         self._actors: dict[str, str] = {}
+        self._as_person: dict[str, Scope] = {}
 
     def enter(self, action: Action, scope: Scope) -> None:
         """Raise unless the store is open and the principal may do `action` (in `scope`). Refusals are recorded."""
@@ -54,9 +55,23 @@ class Guard:
             all(getattr(pattern, level) in (None, ANY) for level in LEVELS) for pattern in patterns
         )
 
-    def sees(self, ids: ScopeIds) -> bool:
-        """Whether something recorded in this scope is the principal's to see."""
-        return self.sees_all or may_see(self.principal, without_session(self.store.vault.names(ids)))
+    def sees(self, ids: ScopeIds, only: Scope | None = None) -> bool:
+        """Whether something recorded in this scope is the principal's to see, and has the levels of `only`."""
+        if self.sees_all and only is None:
+            return True
+        names = self.store.vault.names(ids)
+        if only is not None and any(getattr(names, level) != value for level, value in only.present()):
+            return False
+        return self.sees_all or may_see(self.principal, without_session(names))
+
+    def may(self, action: Action, ids: ScopeIds) -> bool:
+        """Whether the principal may do `action` in a stored scope; asking is no refusal."""
+        return refusal(self.principal, action, self.store.vault.names(ids)) is None
+
+    @property
+    def sees_tenants(self) -> bool:
+        """Whether what concerns a whole tenant (erasures, refusals, decisions) is the principal's to see."""
+        return not self.principal.scopes or any(one == one.at(()) for one in self.principal.scopes)
 
     def _settle(self, action: Action, reason: str | None, scope: Scope | None) -> None:
         if reason is not None:
@@ -64,16 +79,21 @@ class Guard:
             raise AccessDenied(f"{self.principal.role.value} {self.principal.id!r}: {reason}")
 
     def refuse(self, action: Action, reason: str, scope: Scope | None) -> None:
-        """Append the refusal, in the tenant that was asked for if it exists, else in the principal's own."""
-        asked = None if scope is None or scope.tenant == ANY else Scope(scope.tenant)
-        tenant = None if asked is None else self.store.vault.resolve(asked, create=False)
-        if tenant is None:
-            own = next((one.tenant for one in self.principal.scopes if one.tenant != ANY), None)
-            if own is None:
-                return
-            tenant = self.store.vault.resolve(Scope(own), create=True)
-        assert tenant is not None
-        self.store.log.append([self.note(AccessRefused(action.value, reason), tenant)])
+        """Append the refusal in the principal's own tenant, and in the one that was asked for, if there is one.
+
+        The principal's own log looks the same whether the other tenant exists or not.
+        """
+        own = next((one.tenant for one in self.principal.scopes if one.tenant != ANY), None)
+        asked = None if scope is None or scope.tenant == ANY else scope.tenant
+        vault = self.store.vault
+        found = {
+            tenant
+            for name in (own, asked)
+            if name is not None and (tenant := vault.resolve(Scope(name), create=name == own)) is not None
+        }
+        refused = AccessRefused(action.value, reason)
+        if found:
+            self.store.log.append([self.note(refused, tenant) for tenant in sorted(found, key=Scope.encode)])
 
     def note(self, event: Event, of: ScopeIds) -> Draft:
         """A draft of a governance event, in its tenant's own stream and under the tenant's own key."""
@@ -92,7 +112,12 @@ class Guard:
         )
 
     def actor(self, tenant: str) -> str:
-        """The random id under which the tenant's directory knows this principal."""
+        """The random id under which the tenant's directory knows this principal.
+
+        A user acts under the id of the person, so that it goes when the person is erased.
+        """
+        if self.principal.role is Role.USER:
+            return self._person(tenant)
         known = self._actors.get(tenant)
         if known is None:
             name = self.store.vault.name(tenant) or tenant
@@ -101,6 +126,17 @@ class Guard:
             assert ids.agent is not None
             known = self._actors[tenant] = ids.agent
         return known
+
+    def _person(self, tenant: str) -> str:
+        """Not remembered here: the vault forgets the id when the person is erased."""
+        scope = self._as_person.get(tenant)
+        if scope is None:
+            name = self.store.vault.name(tenant) or tenant
+            scope = self._as_person[tenant] = Scope(name, user=self.principal.id)
+        ids = self.store.vault.resolve(scope, create=True)
+        assert ids is not None
+        assert ids.user is not None
+        return ids.user
 
     def reading_ids(self, scope: Scope) -> ScopeIds | None:
         """Ids for a read; None when the tenant is unknown. Levels that nobody used yet match nothing."""
@@ -113,12 +149,11 @@ class Guard:
             return None
         levels: dict[str, str | None] = {"tenant": tenant.tenant}
         for level, value in scope.present():
-            if level in ("tenant", "session"):
+            if level == "tenant":
                 continue
-            one = vault.resolve(Scope.of({"tenant": scope.tenant, level: value}), create=False)
+            alone = scope.at(SESSION_LEVELS) if level == "session" else scope.at((level,))
+            one = ScopeIds(scope) if value == ANY else vault.resolve(alone, create=False)
             levels[level] = getattr(one, level) if one else _UNKNOWN
-        if scope.session is not None:
-            levels["session"] = ANY if scope.session == ANY else _UNKNOWN
         return ScopeIds(Scope.of(levels))
 
     def noting_ids(self, scope: Scope) -> ScopeIds:

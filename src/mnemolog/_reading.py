@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, MetaData
 
 from mnemolog._guard import Guard
-from mnemolog._recalling import Asked, Recaller, status_named, turn_hit
+from mnemolog._recalling import Asked, Recaller
+from mnemolog._shown import status_named, text_of, turn_hit
 from mnemolog.domain import ingress
-from mnemolog.domain.errors import InvalidInput, NotFound
-from mnemolog.domain.events import FORGOTTEN, Forgotten, Recorded
+from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
+from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
-from mnemolog.domain.scope import Scope, ScopeIds, sees
+from mnemolog.domain.scope import Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, turns_view
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.results import Hit, MemoryRecord, OutputRange
 
+_READ: Final = ("turns", "curated")
+"""What a read needs complete when it asks for a position."""
 Moment = datetime | str | None
 
 
@@ -48,21 +52,26 @@ class Reader:
 
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
-        return self._recaller.recall(scope, query, k, asked)
+        self.demand(scope, asked.at_least)
+        return [self._named(hit) for hit in self._recaller.recall(scope, query, k, asked)]
+
+    def _named(self, hit: Hit) -> Hit:
+        """The hit with its session's name for its id."""
+        return hit if hit.session is None else replace(hit, session=self._store.vault.name(hit.session))
 
     # For contexts ----------------------------------------------------------------------------------------------
 
     def hits(self, scope: Scope, query: str, k: int, now: datetime, position: int) -> list[Hit]:
-        """As `recall`, at a position, over everything that may enter a context."""
-        return self.recall(scope, query, k, Asked(now=now, at_least=position))
+        """As `recall`, at a position, over everything that may enter a context; sessions stay ids."""
+        return self._recaller.recall(scope, query, k, Asked(now=now, at_least=position))
 
     def current(self, scope: Scope, now: datetime, position: int) -> list[Record]:
         """The readable records by kind, then authority, then the newest first."""
         with self.view("curated", scope, position) as view:
             return self._curated.current(view.conn, view.scopes, now)
 
-    def record(self, scope: Scope, record_id: str, now: datetime) -> Record | None:
-        """The record as it is at the head of the log."""
+    def record_now(self, scope: Scope, record_id: str, now: datetime) -> Record | None:
+        """The record as it is at the head of the log, if the scope sees it."""
         with self.view("curated", scope, None) as view:
             return self._curated.get(view.conn, record_id, view.scopes, now)
 
@@ -75,6 +84,22 @@ class Reader:
     ) -> AbstractContextManager[View]:
         """A read transaction on a view, caught up, with the numbers of the scopes that the caller sees in it."""
         return self._view(name, scope, at_least, exact)
+
+    def demand(self, scope: Scope, at_least: int | None, views: Sequence[str] = _READ) -> None:
+        """A read that asks for a position gets all up to it, or an error that says why not."""
+        if at_least is None:
+            return
+        if at_least > self._store.log.head():
+            raise InvalidInput(f"at_least={at_least} lies behind the head of the log")
+        ids = self._guard.reading_ids(scope)
+        self._store.runner.catch_up_all(at_least)
+        for view in views:
+            if ids is not None and self.is_parked(view, ids):
+                raise ProjectionParked(f"events of this scope are parked in {view}: see `projections parked`")
+
+    def is_parked(self, view: str, ids: ScopeIds) -> bool:
+        """Whether events of the scope's owner are set aside, so that the view lacks them."""
+        return self._store.runner.parked_owner(view, owner(ids))
 
     # Records and events ----------------------------------------------------------------------------------------
 
@@ -90,6 +115,7 @@ class Reader:
         exact: bool | Collection[str],
         history: bool,
     ) -> list[MemoryRecord]:
+        self.demand(scope, at_least)
         with self._view("curated", scope, at_least, levels_asked(scope, exact)) as view:
             found = self._curated.records(
                 view.conn,
@@ -102,6 +128,14 @@ class Reader:
             )
             return [self._shown(record, view) for record in found]
 
+    def record(self, scope: Scope, record_id: str) -> Record:
+        """The record as it stands now. Raises NotFound."""
+        self.scope_of_record(scope, record_id)
+        found = self.record_now(scope, record_id, self._store.clock.now())
+        if found is None:
+            raise NotFound(f"record {record_id} was erased: remember it anew")
+        return found
+
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
@@ -110,7 +144,9 @@ class Reader:
             steps = [
                 step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
             ]
-        return sorted(steps, key=lambda step: step.position)
+        names = self._store.vault.name
+        named = [replace(step, actor=(names(step.actor) or step.actor).removeprefix("@")) for step in steps]
+        return sorted(named, key=lambda step: step.position)
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         with self._view("curated", scope, None, frozenset()) as view:
@@ -121,7 +157,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return turn_hit(turn)
+            return self._named(turn_hit(turn))
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -129,13 +165,13 @@ class Reader:
     def read_output(
         self, scope: Scope, event_id: str, start: int, end: int | None
     ) -> OutputRange | Forgotten:
-        if start < 0 or (end is not None and end < start):
-            raise InvalidInput("a range needs 0 <= start <= end")
+        ingress.whole(start, "start")
+        ingress.whole(start if end is None else end, "end", start)
         row = self.require(scope, event_id)
         recorded = self._store.log.read_at([row.position])[0]
         if recorded.event is FORGOTTEN:
             return FORGOTTEN
-        text = _text_of(recorded)
+        text = text_of(recorded)
         blob = recorded.envelope.clear.get("blob")
         total = len(text) if blob is None else blob["chars"]
         start, end = min(start, total), total if end is None else min(end, total)
@@ -144,15 +180,25 @@ class Reader:
         part = self._store.blobs.read(event_id, blob, start, end)
         return FORGOTTEN if part is None else OutputRange(part, start, end, total)
 
-    def log(self, after: int, limit: int, topics: Collection[str] | None) -> list[Recorded]:
+    def log(
+        self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None
+    ) -> list[Recorded]:
+        if unknown := set(topics or ()) - REGISTRY.keys():
+            raise InvalidInput(f"no event type {', '.join(sorted(unknown))}: use {', '.join(REGISTRY)}")
         found: list[Recorded] = []
         while len(found) < limit:
             page = self._store.log.read(after, limit, topics=topics)
-            found += [each for each in page.events if self._guard.sees(each.envelope.scope)]
+            found += [each for each in page.events if self._is_shown(each, scope)]
             if page.position <= after or len(page.events) < limit:
                 break
             after = page.position
         return found[:limit]
+
+    def _is_shown(self, recorded: Recorded, scope: Scope | None) -> bool:
+        governs = recorded.envelope.topic in GOVERNANCE
+        if governs and not self._guard.sees_tenants:
+            return False
+        return self._guard.sees(recorded.envelope.scope, scope)
 
     # For writers and erasers -----------------------------------------------------------------------------------
 
@@ -177,8 +223,10 @@ class Reader:
             return False
         if sees(ids, record_scope(stored)):
             return allowed is None or allowed(stored)
-        nobodys = erased and stored.user is not None and self._store.vault.name(stored.user) is None
-        return nobodys and stored.tenant == ids.tenant
+        if not erased or stored.user is None or self._store.vault.name(stored.user) is not None:
+            return False
+        person = scope.user is not None and self._store.vault.is_fenced(scope.at(("user",)), 0)
+        return (person or self._guard.sees_all) and stored.tenant == ids.tenant
 
     def scope_of_record(self, scope: Scope, record_id: str) -> ScopeIds:
         """Where a record belongs. Raises NotFound when the caller's scope does not see it."""
@@ -188,15 +236,15 @@ class Reader:
             raise NotFound(f"{record_id} is an event, not a record: use its record_id")
         return record_scope(envelope.scope)
 
-    def twins(self, scope: Scope, record_id: str) -> list[str]:
-        """The record and those that say the same, so that forgetting one does not leave its text in another."""
+    def twins(self, scope: Scope, record_id: str, action: Action) -> list[str]:
+        """The record and those that say the same in any scope that the caller sees and may do `action` in.
+
+        So that forgetting one does not leave its text in another.
+        """
         self.scope_of_record(scope, record_id)
         with self._view("curated", scope, None, frozenset()) as view:
-            peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-        form = next((peer.form for peer in peers if peer.id == record_id), None)
-        return [record_id] + [
-            peer.id for peer in peers if peer.id != record_id and form is not None and peer.form == form
-        ]
+            permitted = {number for number, ids in view.scopes.items() if self._guard.may(action, ids)}
+            return [record_id, *self._curated.same_said(view.conn, record_id, permitted)]
 
     # -----------------------------------------------------------------------------------------------------------
 
@@ -228,8 +276,11 @@ class Reader:
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
     def _shown(self, record: Record, view: View) -> MemoryRecord:
-        names = self._store.vault.names(view.scopes[record.scope])
-        subjects = tuple(self._store.vault.name(subject) or subject for subject in record.subjects)
+        belongs = view.scopes[record.scope]
+        names, name = self._store.vault.names(belongs), self._store.vault.name
+        # In a record that is shared, the session and the persons are another user's business.
+        shared = belongs.user is None and not self._guard.sees_all
+        people = [] if shared else [one for one in record.subjects if one != belongs.tenant]
         return MemoryRecord(
             record_id=record.id,
             scope=names,
@@ -243,7 +294,7 @@ class Reader:
             sensitivity=record.sensitivity,
             consent=record.consent,
             evidence=record.evidence,
-            subjects=subjects,
+            subjects=tuple(name(person) or person for person in people),
             valid_from=record.valid_from,
             valid_to=record.valid_to,
             expires_at=record.expires_at,
@@ -255,15 +306,6 @@ class Reader:
             reason=record.reason,
             weakened=record.weakened,
             occurred_at=record.occurred_at,
-            session=record.session and self._store.vault.name(record.session),
+            session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
         )
-
-
-def _text_of(recorded: Recorded) -> str:
-    event = recorded.event
-    for field in ("content", "output", "arguments"):
-        text = getattr(event, field, None)
-        if isinstance(text, str):
-            return text
-    raise NotFound(f"event {recorded.envelope.id} is a {recorded.envelope.topic}: it has no text")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from mnemolog._shown import record_hit, status_named, turn_hit
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
-from mnemolog.domain.principal import Tier, levels_asked
-from mnemolog.domain.records import Record, Status
+from mnemolog.domain.principal import levels_asked
+from mnemolog.domain.records import RECORD_KINDS
 from mnemolog.domain.retrieval import Facts, Ranked
 from mnemolog.domain.scope import Scope
 from mnemolog.domain.timewords import time_words
@@ -18,13 +19,15 @@ from mnemolog.infra.compose import Store
 from mnemolog.projections import turns_view
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question
-from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
     from mnemolog._reading import Reader
 
 MAX_K: Final = 1_000
+MAX_QUERY: Final = 4_000
+"""Characters of a query that are searched for."""
+TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
 Moment = datetime | str | None
 
 
@@ -70,9 +73,8 @@ class Recaller:
 
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
-        query = ingress.carried(query, "query", limit=ingress.MAX_STATEMENT_CHARS)
-        if not 1 <= k <= MAX_K:
-            raise InvalidInput(f"k must be a whole number from 1 to {MAX_K}")
+        query = ingress.carried(query, "query")[:MAX_QUERY]
+        ingress.whole(k, "k", 1, MAX_K)
         question = self._question(scope, query, k, asked)
         levels = levels_asked(scope, asked.exact)
         at_least = self._store.log.head() if asked.at_least is None else asked.at_least
@@ -95,14 +97,20 @@ class Recaller:
         return Question(text, now, k, Facts(since_us=since, until_us=until, strict=words.relative), filters)
 
     def _filters(self, scope: Scope, asked: Asked) -> Filters:
+        since, until = (self._reader.bound(scope, getattr(asked, what), what) for what in ("since", "until"))
+        if since is not None and until is not None and until < since:
+            raise InvalidInput("until lies before since: swap them, or leave one out")
+        kinds, status = ingress.names(asked.kinds, "kinds"), ingress.names(asked.status, "status")
+        if unknown := kinds - TURN_KINDS - set(RECORD_KINDS):
+            raise InvalidInput(f"no such kind: {', '.join(sorted(unknown))}")
         return Filters(
-            kinds=None if asked.kinds is None else frozenset(asked.kinds),
+            kinds=None if asked.kinds is None else kinds,
             author=ingress.optional(asked.author, "author"),
             tool=ingress.optional(asked.tool, "tool"),
             slot=asked.slot,
-            status=None if asked.status is None else frozenset(map(status_named, asked.status)),
-            since_us=self._reader.bound(scope, asked.since, "since"),
-            until_us=self._reader.bound(scope, asked.until, "until"),
+            status=None if asked.status is None else frozenset(map(status_named, status)),
+            since_us=since,
+            until_us=until,
             history=asked.history,
         )
 
@@ -119,44 +127,3 @@ class Recaller:
             elif -key in records and records[-key].content is not None:
                 hits.append(record_hit(records[-key], one))
         return hits
-
-
-def record_hit(record: Record, ranked: Ranked) -> Hit:
-    return Hit(
-        text=record.content or "",
-        score=ranked.score,
-        signals=ranked.signals,
-        event_ids=record.event_ids,
-        record_id=record.id,
-        occurred_at=datetime.fromisoformat(record.occurred_at),
-        kind=record.kind,
-        version=record.version,
-        status=str(record.status),
-        origin=record.trust,
-        session=record.session,
-    )
-
-
-def turn_hit(row: TurnRow, ranked: Ranked | None = None) -> Hit:
-    """Without `ranked`, as something that was asked for by its id."""
-    return Hit(
-        text=row.text,
-        score=ranked.score if ranked else 0.0,
-        signals=ranked.signals if ranked else {},
-        event_ids=(row.event_id,),
-        record_id=None,
-        occurred_at=datetime.fromisoformat(row.occurred_at),
-        kind=row.kind,
-        role=row.role,
-        author=row.author or row.tool,
-        origin=Tier(row.origin),
-        session=row.session,
-    )
-
-
-def status_named(name: str) -> Status:
-    """Raises InvalidInput for a status that does not exist."""
-    try:
-        return Status(name)
-    except ValueError:
-        raise InvalidInput(f"status must be one of {', '.join(Status)}, not {name!r}") from None

@@ -23,12 +23,12 @@ from mnemolog.domain.events import (
     Receipt,
 )
 from mnemolog.domain.normalise import normal_form, slot_key
-from mnemolog.domain.principal import Action, refusal, statement_tier, turn_tier
+from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
+from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 
-KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
 _ACTS: Final = {"retract": MemoryRetracted, "confirm": MemoryConfirmed, "dispute": MemoryDisputed}
 
 
@@ -48,6 +48,10 @@ class Correcting(Acting, total=False):
     valid_from: datetime | str | None
     valid_to: datetime | str | None
     expires_at: datetime | str | None
+
+
+_ACTING: Final = frozenset(Acting.__optional_keys__)
+_CORRECTING: Final = frozenset(Correcting.__optional_keys__)
 
 
 class Stater:
@@ -73,21 +77,29 @@ class Stater:
         ids = self._belongs(scope, belongs_to, caller, at)
         cited, about = self._cited(scope, evidence, replace(about, occurred_at=at))
         event = replace(stated, evidence=cited)
+        record_id = self._record_id(ids, event)
+        known = self._subjects(self._rows_of(record_id))
         return self._writer.write(
             scope,
             event,
             statement_tier(self._guard.principal),
-            about,
-            stream=self._record_id(ids, event),
+            replace(about, source_subjects=about.source_subjects | known),
+            stream=record_id,
             ids=ids,
         )
 
     def correct(self, scope: Scope, record_id: str, content: str, given: Correcting) -> Receipt:
-        about = replace(_about(given), began_at=self._store.position)
+        about = replace(_about(given, _CORRECTING), began_at=self._store.position)
         cited, about = self._cited(scope, given.get("evidence", ()), about)
-        times = self._times(scope, given)
+        held = self._reader.record(scope, record_id)
         event = MemoryCorrected(
-            ingress.statement(content), self._reason(given.get("reason")), **times, evidence=cited
+            ingress.statement(content),
+            self._reason(given.get("reason")),
+            held.kind,
+            held.slot,
+            held.sensitivity,
+            **self._times(scope, given),
+            evidence=cited,
         )
         return self._on_record(scope, record_id, event, about)
 
@@ -109,15 +121,13 @@ class Stater:
 
     def _stated(self, scope: Scope, content: str, details: Mapping[str, Any]) -> MemoryStated:
         kind, slot, confidence = details["kind"], details["slot"], details["confidence"]
-        if kind not in KINDS:
-            raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
             raise InvalidInput("confidence must be a number from 0 to 1")
         return MemoryStated(
             ingress.statement(content),
-            kind,
+            _one_of(kind, RECORD_KINDS, "kind"),
             None if slot is None else _slot(slot),
-            sensitivity=ingress.short(details["sensitivity"], "sensitivity", 64),
+            sensitivity=_one_of(details["sensitivity"], SENSITIVITIES, "sensitivity"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
             **self._times(scope, details),
@@ -180,8 +190,8 @@ class Stater:
             raise InvalidInput(f"{event_id} is a record, not an event: cite the events that it rests on")
         if row.erased:
             raise NotFound(f"event {event_id} was erased: it is evidence for nothing")
-        envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
-        return row, self._subjects([row]), envelope.origin
+        recorded = self._store.log.read_at([row.position])[0]
+        return row, self._subjects([row]), min(recorded.envelope.origin, *_tiers(recorded.event))
 
     def _subjects(self, rows: Sequence[CatalogRow]) -> frozenset[str]:
         """The persons that these events are about."""
@@ -191,12 +201,19 @@ class Stater:
         )
 
     def _about_record(self, record_id: str, about: About) -> About:
-        """A change of a record is about whom the record is about. Raises NotFound when nothing of it is left."""
-        with self._store.runner.read("catalog") as conn:
-            rows = [row for row in catalog.by_stream(conn, record_id) if not row.erased]
+        """A change of a record is about whom the record is about, and falls with what it answers.
+
+        Raises NotFound when nothing of the record is left.
+        """
+        rows = self._rows_of(record_id)
         if not rows:
             raise NotFound(f"record {record_id} was erased: remember it anew")
-        return replace(about, source_subjects=about.source_subjects | self._subjects(rows))
+        subjects = about.source_subjects | self._subjects(rows)
+        return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
+
+    def _rows_of(self, record_id: str) -> list[CatalogRow]:
+        with self._store.runner.read("catalog") as conn:
+            return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
         """Append to a record that the caller sees and may change."""
@@ -218,9 +235,17 @@ class Stater:
         )
 
 
-def _about(given: Acting) -> About:
+def _about(given: Acting, known: frozenset[str] = _ACTING) -> About:
+    for name in given.keys() - known:
+        raise TypeError(f"unexpected keyword argument {name!r}")
     at, key, expected = given.get("occurred_at"), given.get("key"), given.get("expected_version")
     return About(at, key, expected_version=expected)
+
+
+def _one_of(value: object, known: Sequence[str], what: str) -> str:
+    if value not in known:
+        raise InvalidInput(f"{what} must be one of {', '.join(known)}, not {value!r}")
+    return str(value)
 
 
 def _slot(slot: object) -> tuple[str, str]:
@@ -229,9 +254,16 @@ def _slot(slot: object) -> tuple[str, str]:
     return ingress.short(slot[0], "slot entity"), ingress.short(slot[1], "slot attribute")
 
 
+def _tiers(event: object) -> list[int]:
+    """The tiers of what a memory event itself cites; citing it gives no higher trust than that."""
+    cited = getattr(event, "evidence", None) or ()
+    return [one["tier"] for one in cited if one.get("tier") is not None] or [max(Tier)]
+
+
 def _span(given: Mapping[str, Any]) -> dict[str, Any]:
     start, end = given.get("start"), given.get("end")
-    if (start is None) != (end is None) or (start is not None and not 0 <= start <= end):
+    whole = all(isinstance(bound, int) for bound in (start, end) if bound is not None)
+    if not whole or (start is None) != (end is None) or (start is not None and not 0 <= start <= end):
         raise InvalidInput("an evidence span needs 0 <= start <= end, or neither")
     span = {"event_id": given["event_id"]}
     return span if start is None else {**span, "start": start, "end": end}

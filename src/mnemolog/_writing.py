@@ -57,9 +57,8 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """What all events of one session share. subject: whose key makes its hashes; session: its levels as bytes."""
+    """What all events of one session share. session: its levels as bytes."""
 
-    subject: str
     session: bytes
     stream: str
 
@@ -122,7 +121,8 @@ class Writer:
         at = self.moment(scope, about.occurred_at, "occurred_at")
         caller = self.ids(scope, ingress.microseconds(at))
         belongs = caller if ids is None else ids
-        subjects = self._subjects(scope, belongs, about, at)
+        subjects = self._subjects(scope, caller, about, at)
+        home = belongs.user or subjects[0]
         event_id = self._store.ids.event_id()
         return Draft(
             id=event_id,
@@ -133,9 +133,9 @@ class Writer:
             actor=self._guard.actor(belongs.tenant),
             role=self._guard.principal.role,
             origin=origin,
-            digest=self.digest(belongs, event),
+            digest=self.digest(home, event, stream),
             subjects=subjects,
-            key=self._key(belongs, about.key),
+            key=self._key(home, belongs, about.key),
             expected_version=about.expected_version,
             sources=about.sources,
             causation=about.causation,
@@ -152,10 +152,13 @@ class Writer:
         self._refuse_fenced(scope, occurred_us)
         return ids
 
-    def digest(self, ids: ScopeIds, event: Event) -> str:
-        """Keyed hash of what an event says, blind to when and to who is named as its author."""
-        home = ids.user or ids.tenant
-        return self._store.vault.keyed_hash(home, b"body", _identity(event)).hex()
+    def digest(self, home: str, event: Event, record: str | None = None) -> str:
+        """Keyed hash of what an event says (of which record), blind to when and to who is named as its author.
+
+        home: whose hash key; nobody can test a guess of the text once that subject is erased.
+        """
+        said = _identity(event) + (record or "").encode()
+        return self._store.vault.keyed_hash(home, b"body", said).hex()
 
     def moment(self, scope: Scope, value: datetime | str | None, what: str) -> datetime:
         """A time by the ingress rule, in the zone of the scope's session where it has none of its own."""
@@ -176,6 +179,8 @@ class Writer:
         subjects = set(about.source_subjects)
         if ids.user is not None:
             subjects.add(ids.user)
+        if len(about.subjects) > 1:
+            self._introduce_people(scope, about.subjects, at)
         for name in about.subjects:
             person = Scope(scope.tenant, user=ingress.short(name, "subject"))
             named = self.ids(person, ingress.microseconds(at)).user
@@ -183,12 +188,18 @@ class Writer:
             subjects.add(named)
         return tuple(sorted(subjects)) or (ids.tenant,)
 
-    def _key(self, ids: ScopeIds, key: str | None) -> str | None:
+    def _introduce_people(self, scope: Scope, names: Sequence[str], at: datetime) -> None:
+        """Make the names of many persons in one commit."""
+        people = {Scope(scope.tenant, user=ingress.short(name, "subject")) for name in names}
+        vault, us = self._store.vault, ingress.microseconds(at)
+        vault.introduce({one for one in people if not vault.knows(one) and not vault.is_fenced(one, us)})
+
+    def _key(self, home: str, ids: ScopeIds, key: str | None) -> str | None:
         if key is None:
             return None
         text = ingress.short(key, "key", ingress.MAX_KEY_LENGTH)
-        home = self._home(ids)
-        return self._store.vault.keyed_hash(home.subject, b"key", home.session + b"\0" + text.encode()).hex()
+        session = self._home(ids).session
+        return self._store.vault.keyed_hash(home, b"key", session + b"\0" + text.encode()).hex()
 
     def _with_blob(self, event_id: str, event: Event, subjects: Sequence[str]) -> Event:
         field = _LARGE.get(type(event))
@@ -233,6 +244,8 @@ class Writer:
             return scope, built(kind, given), about
         except MnemologError as error:
             return error
+        except (TypeError, ValueError, AttributeError) as error:
+            return InvalidInput(f"the item does not have the form of a batch item: {error}")
 
     def _introduce(self, items: Iterable[_Happened | MnemologError]) -> None:
         """Make the names that a batch brings in one commit, where each would have one of its own."""
@@ -256,6 +269,8 @@ class Writer:
             return self.draft(scope, event, self.origin(event), about)
         except MnemologError as error:
             return error
+        except (TypeError, ValueError) as error:
+            return InvalidInput(f"the item has a value that cannot be stored: {error}")
 
     def _alone(self, item: Mapping[str, Any]) -> Receipt | MnemologError:
         made = self._drafted(self._happened(item))
@@ -289,7 +304,8 @@ class Writer:
         ids = self.ids(scope, ingress.microseconds(at))
         stream = self.stream(ids)
         stored = self._store.log.read_stream(stream, bodies=False)
-        digests = [self.digest(ids, event) for event in events]
+        home = ids.user or self._subjects(scope, ids, about, at)[0]
+        digests = [self.digest(home, event) for event in events]
         spoken = [item.envelope.digest for item in stored if item.envelope.topic in _SPOKEN]
         fresh = self._fresh(events, digests, spoken)
         version = stored[-1].envelope.version if stored else 0
@@ -322,7 +338,7 @@ class Writer:
             stream = self._store.vault.keyed_hash(subject, b"stream", session).hex()
             if len(self._homes) >= _REMEMBERED:
                 self._homes.clear()
-            home = self._homes[ids] = _Home(subject, session, stream)
+            home = self._homes[ids] = _Home(session, stream)
         return home
 
     def origin(self, event: Event) -> Tier:

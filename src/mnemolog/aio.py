@@ -70,6 +70,7 @@ class AsyncOperations:
     adopt_policy = _operated(Operations.adopt_policy)
     audit_record = _operated(Operations.audit_record)
     audit_context = _operated(Operations.audit_context)
+    finish_erasures = _operated(Operations.finish_erasures)
     rotate_root_key = _operated(Operations.rotate_root_key)
     verify_log = _operated(Operations.verify_log)
 
@@ -91,7 +92,7 @@ class AsyncMemory:
     """`Memory` for asyncio. `await AsyncMemory.open(path)`, or wrap an open memory: `AsyncMemory(memory)`."""
 
     def __init__(self, memory: Memory) -> None:
-        self.memory = memory
+        self.memory, self.path, self.principal = memory, memory.path, memory.principal
         self.operations = AsyncOperations(memory.operations)
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
 from mnemolog._contexts import Contexts, Tokenizer
-from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, resume_unfinished, the_one
+from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, the_one
 from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
 from mnemolog._reading import Reader
@@ -45,8 +45,7 @@ class Memory:
     """
 
     def __init__(self, store: Store, principal: Principal) -> None:
-        self._store = store
-        self.principal = principal
+        self._store, self.path, self.principal = store, store.path, principal
         self._guard = Guard(store, principal)
         self._writer = Writer(self._guard)
         self._reader = Reader(self._guard)
@@ -55,7 +54,7 @@ class Memory:
         self._desk = Desk(self._guard, self._writer)
         self._contexts = Contexts(self._guard, self._reader, self._desk)
         self._trail = Trail(self._guard)
-        self.operations = Operations(self._guard)
+        self.operations = Operations(self._guard, self._eraser)
 
     @classmethod
     def open(
@@ -87,7 +86,7 @@ class Memory:
         )
         try:
             memory = cls(store, principal)
-            resume_unfinished(cls(store, LOCAL_OPERATOR)._eraser)
+            cls(store, LOCAL_OPERATOR)._eraser.finish()
             remove_orphans(store)
         except BaseException:
             store.close()
@@ -98,10 +97,6 @@ class Memory:
         """The same memory seen by another principal; cheap, and closed with this one."""
         self._store.check_open()
         return type(self)(self._store, principal)
-
-    @property
-    def path(self) -> Path:
-        return self._store.path
 
     def close(self) -> None:
         """Let go of the data directory. Idempotent."""
@@ -442,11 +437,16 @@ class Memory:
         return self._trail.one("read_output", scope, event_id, found)
 
     def log(
-        self, *, after: int = 0, limit: int = 100, topics: Collection[str] | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        topics: Collection[str] | None = None,
+        scope: Scope | None = None,
     ) -> list[Recorded]:
-        """Events behind a position, for those who may inspect the log; only of scopes the principal may see."""
+        """Events behind a position that the principal may see; with `scope`, only those that have its levels."""
         self._guard.enter_log()
-        return self._reader.log(after, limit, topics)
+        return self._reader.log(after, limit, topics, scope)
 
     def names(self, ids: ScopeIds) -> Scope:
         """The external names behind the ids of a recorded scope; an erased name stays its id."""

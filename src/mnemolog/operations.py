@@ -8,7 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
+from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
+from mnemolog._notes import pending_notes
+from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
     Draft,
@@ -32,8 +35,8 @@ Progress = Callable[[int, int], None]
 class Operations:
     """The operator's face; it takes a principal that may inspect, or operate, the whole store."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard, self._store = guard, guard.store
+    def __init__(self, guard: Guard, eraser: Eraser) -> None:
+        self._guard, self._store, self._eraser = guard, guard.store, eraser
         self._auditor = Auditor(guard)
 
     def projections(self) -> list[ProjectionStatus]:
@@ -160,6 +163,11 @@ class Operations:
         """What a context held and left out, by the id of its receipt. Raises NotFound."""
         return self._auditor.context(event_id)
 
+    def finish_erasures(self) -> list[ErasureReceipt]:
+        """Go on with the erasures that are not finished, as when a reader kept a file from being purged."""
+        self._guard.enter_store(Action.OPERATE)
+        return self._eraser.finish()
+
     def rotate_root_key(self, new: bytes | None = None) -> None:
         """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
         self._guard.enter_store(Action.OPERATE)
@@ -192,6 +200,8 @@ class Operations:
             ),
             *(f"{name}: {each}" for name, each in self._troubles()),
         ]
+        pending = tuple(note.stem for note in pending_notes(store.path))
+        warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
         return Status(
             path=str(store.path),
             head=store.log.head(),
@@ -200,6 +210,7 @@ class Operations:
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
             warnings=tuple(warnings),
+            pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=sizes,

@@ -40,7 +40,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class ContextReceipt:
-    """Which records and events entered a context, in order, and what was left out and why. Holds no text."""
+    """Which records and events entered a context, in order, and what was left out and why. Holds no text.
+
+    left_out lists the first ones, omitted counts all. incomplete: events of the owner were parked, so that
+    something may be missing (`operations.parked`).
+    """
 
     event_id: str
     position: int
@@ -49,6 +53,8 @@ class ContextReceipt:
     entries: tuple[Mapping[str, Any], ...]
     left_out: tuple[LeftOut, ...]
     read_position: int
+    omitted: int = 0
+    incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +201,7 @@ class Status:
     counts: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    pending_erasures: tuple[str, ...] = ()
     refused_late: int = 0
     refused_access: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)

@@ -181,6 +181,7 @@ def test_version() -> None:
     from importlib.metadata import version
 
     assert CliRunner().invoke(app, ["version"]).stdout == f"mnemolog {version('mnemolog')}\n"
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"mnemolog {version('mnemolog')}\n"
     assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {
         "version": version("mnemolog")
     }

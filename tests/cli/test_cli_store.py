@@ -5,61 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from typer.testing import CliRunner
+from cli_world import SAMPLE, WHOSE, Run, invoke
 
-from mnemolog.infra.cli import app
 from mnemolog.infra.cli.exits import Exit
-from support import ROOT
 
-SAMPLE = ROOT / "examples" / "sample_week.jsonl"
-WHOSE = ("--tenant", "hanul", "--user", "min", "--project", "settlement")
 SCOPE_VARIABLES = {f"MNEMOLOG_{WHOSE[at][2:].upper()}": WHOSE[at + 1] for at in (0, 2, 4)}
-VARIABLES = ("DATA", "TENANT", "USER", "PROJECT", "SESSION", "ROOT_KEY", "ROOT_KEY_FILE")
-CLEAN = {f"MNEMOLOG_{name}": None for name in VARIABLES}
-Run = Callable[..., Any]
-
-
-def invoke(data: Path, *arguments: str, text: str | None = None) -> Any:
-    environment = {**CLEAN, "MNEMOLOG_DATA": str(data)}
-    return CliRunner().invoke(app, list(arguments), input=text, env=environment)
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the sample week in it; tests get a copy."""
-    data = tmp_path_factory.mktemp("week") / "data"
-    assert invoke(data, "init").exit_code == 0
-    result = invoke(data, "import", str(SAMPLE))
-    assert result.exit_code == 0, result.output
-    return data
-
-
-@pytest.fixture
-def data(imported: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(imported, tmp_path / "data"))
-
-
-@pytest.fixture
-def run(data: Path) -> Run:
-    """Runs a command that must end with `code`; its stdout, parsed when JSON was asked for."""
-
-    def running(*arguments: str, code: int = 0, text: str | None = None) -> Any:
-        result = invoke(data, *arguments, text=text)
-        assert result.exit_code == code, result.output
-        if "--json" not in arguments:
-            return result.stdout
-        lines = [json.loads(line) for line in result.stdout.splitlines()]
-        return lines[0] if len(lines) == 1 else lines
-
-    return running
 
 
 def test_init_says_where_things_are(tmp_path: Path) -> None:
@@ -305,6 +260,7 @@ def test_corrupt_store(run: Run, data: Path) -> None:
         connection.execute(f"UPDATE {table} SET {column} = CAST({column} || x'00' AS BLOB) WHERE rowid = 5")
     connection.close()
     run("log", "verify", code=Exit.CORRUPT)
+    assert "restore it from a backup" in invoke(data, "log", "verify").stderr
 
 
 def _sealed_column(connection: Any) -> tuple[str, str]:

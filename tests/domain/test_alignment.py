@@ -67,3 +67,18 @@ def test_ten_thousand_messages_align_at_once() -> None:
     """Ten thousand messages align at once."""
     stored = [str(index % 7) for index in range(10_000)]
     assert new_messages(stored, [*stored[5_000:], "new"]) == [5_000]
+
+
+def test_a_cut_history_is_read_on_from_the_end_of_what_is_stored() -> None:
+    """What begins as the stored messages end goes on from there, even where it also looks like an old piece."""
+    assert new_messages(["u1", "a6", "u4", "a9", "u1", "a6", "u4"], ["u1", "a6", "u4", "a9"]) == [3]
+    assert new_messages(["u3", "a0", "u3"], ["a0", "u3", "a0", "u3"]) == [2, 3]
+
+
+@given(st.lists(DIGESTS, max_size=4), DIGESTS)
+def test_the_last_history_again_adds_nothing(earlier: list[list[str]], last: list[str]) -> None:
+    """Whatever was recorded before, and however a history was read, the same one right after adds nothing."""
+    stored: list[str] = []
+    for history in [*earlier, last]:
+        stored += [history[index] for index in new_messages(stored, history)]
+    assert new_messages(stored, last) == []

@@ -114,6 +114,32 @@ def test_a_retraction_gives_way_to_equal_rank_only(tier: Tier, human: bool, stat
     assert settle(rows, {}).status is status
 
 
+def test_a_late_restatement_does_not_bring_back_what_was_withdrawn_since() -> None:
+    """What was said before the retraction stays retracted, whenever it arrives; what is said after it may stand."""
+    first, gone = said(1, occurred_us=50), said(2, Act.RETRACTED, None, occurred_us=90)
+    for late in (10, 50, 89):
+        record = settle([first, gone, said(3, occurred_us=late)], {})
+        assert (record.status, record.believed_to) == (Status.RETRACTED, 2)
+    since = {"occurred_us": 99, "valid_from": "1970-01-01T00:00:00Z"}
+    assert settle([first, gone, said(3, **since)], {}).status is Status.ACTIVE
+    assert (
+        settle([replace(first, forgotten=True), gone, said(3, occurred_us=10)], {}).status is Status.RETRACTED
+    )
+
+
+def test_an_end_before_the_beginning_that_is_corrected_drops_that_beginning() -> None:
+    """A correction that says only until when holds until then, and not nowhere; bounds that fit are kept."""
+    first = said(1, valid_from="2026-02-01T00:00:00Z", valid_to="2026-03-01T00:00:00Z")
+    for end, begins in (
+        ("2026-01-15T00:00:00Z", None),
+        ("2026-02-01T09:00:00+09:00", None),
+        ("2026-02-15T00:00:00Z", first.valid_from),
+    ):
+        record = settle([first, said(2, Act.CORRECTED, "y", valid_to=end)], {})
+        assert (record.valid_from, record.valid_to) == (begins, end)
+        assert standing([replace(record, group="g")], microseconds(end) - 1)[0].status in READABLE
+
+
 def test_a_correction_keeps_what_it_leaves_open() -> None:
     """Kind, slot, times and consent stay; an end before the new beginning does not; a person is certain."""
     first = said(1, kind="preference", entity="report", attribute="format", valid_to="2026-01-02T00:00:00Z",
@@ -191,10 +217,27 @@ def test_trust_is_the_minimum_over_what_is_cited() -> None:
         ("We deploy on Friday", "We deploy on Friday?", False),
         ("3.5", "35", False),
         ("...", "!", False),
+        ("the board is 5'", 'the board is 5"', False),
+        ("the board is 5", 'the board is 5"', False),
+        ("the board is 5″", "the board is 5′", False),
+        ('the board is 5"', " The board is 5”. ", True),
+        ('the board is 5"', "'the board is 5\"'", True),
+        ("the board is 5", "“The board is 5.”", True),
+        ("the board is 5", "'The board is 5'", True),
+        ('"X" is 5"', '"X" is 5', False),
+        ("폭은 5'", '폭은 5"', False),
+        ("he said ok", "'He said ok'!", True),
+        ("Password is Abc", "password is aBC", False),
+        ("the token is x7Q", "the token is X7q", False),
+        ("it is in docs/Plans/Min", "it is in docs/plans/min", False),
+        ("Reports go out as Excel", "reports go out as excel.", True),
+        ("Ask O'Neil by E-MAIL", "ask o'neil by e-mail", True),
+        ("보고서는 Excel로 보내요", "보고서는 excel로 보내요.", True),
+        ("회의는 3월 2일", "회의는  3월 2일.", True),
     ],
 )
 def test_normal_form(one: str, two: str, same: bool) -> None:
-    """Case, width, space and the final stop carry no meaning; negation, numbers, order and a question mark do."""
+    """Case, width, space and the final stop carry no meaning; negation, numbers, units, identifiers, order do."""
     assert (statement_key(one) == statement_key(two)) is same
 
 
@@ -207,6 +250,11 @@ def test_normal_form_is_stable(text: str) -> None:
 def test_slot_keys_do_not_run_together() -> None:
     """Entity and attribute are two parts, wherever the boundary lies."""
     assert slot_key("a b", "c") != slot_key("a", "b c")
+
+
+def test_a_slot_is_one_whatever_the_case_of_its_name() -> None:
+    """Who names a slot quotes nothing: only in statements does the case of an identifier tell something."""
+    assert slot_key("GitHub", "maxSize2") == slot_key("github", "MAXSIZE2") == slot_key("Github", "maxsize2")
 
 
 @pytest.mark.parametrize("moment", ["2026-01-01", "yesterday", "2026-01-01T00:00:00"])

@@ -60,6 +60,7 @@ STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "rotate_root_key": (Action.OPERATE, lambda m, e, r: m.operations.rotate_root_key()),
     "paused": (Action.OPERATE, lambda m, e, r: m.operations.paused().__enter__()),
     "replay_parked": (Action.OPERATE, lambda m, e, r: m.operations.replay_parked("turns", 1)),
+    "finish_erasures": (Action.OPERATE, lambda m, e, r: m.operations.finish_erasures()),
     "dismiss_parked": (Action.OPERATE, lambda m, e, r: m.operations.dismiss_parked("turns", 1)),
 }
 NEEDS_PARKED = {"replay_parked", "dismiss_parked"}

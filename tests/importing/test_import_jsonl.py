@@ -179,4 +179,4 @@ def test_a_line_beyond_the_limit_is_skipped(
     assert (report.appended, [skipped.number for skipped in report.skipped]) == (2, [2])
     assert "longer than" in report.skipped[0].reason
     write_lines(file, [turn(0), turn(1, content="x" * 5000), turn(2), turn(3)])
-    assert import_files(memory, [file]).notes == ("the file grew since it was last read: going on after 3",)
+    assert "grew" in import_files(memory, [file]).notes[0]

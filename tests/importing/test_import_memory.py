@@ -106,3 +106,19 @@ def test_real_transcripts_are_found_again(memory: Memory, shared_data: Path) -> 
     assert report.appended > 70
     hits = memory.recall(Scope("acme", user="u-17", project="tmp"), "decorators that take parameters")
     assert "decorator" in hits[0].text
+
+
+def test_a_place_keeps_nothing_of_what_was_refused(memory: Memory, tmp_path: Path) -> None:
+    """A role, a kind or a scope level that quotes somebody reaches the report, and no file of the directory."""
+    lines = [
+        turn(0, role="SECRET my pin is 4711"),
+        {**statement("remember", "k", content="x"), "kind": "SECRET kind"},
+        turn(1, scope={"tenant": "acme", "session": "s", "SECRET": "x"}),
+        turn(2, SECRET=1),
+    ]
+    report = import_files(memory, [write_lines(tmp_path / "a.jsonl", lines)])
+    assert (report.appended, report.skipped_total) == (0, 4)
+    (place,) = (memory.path / "imports").iterdir()
+    assert "SECRET" not in place.read_text()
+    again = import_files(memory, [tmp_path / "a.jsonl"])
+    assert again.reasons == {"not as its format has it": 4}

@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from import_fakes import DEFAULTS, FakeMemory, statement, turn, write_lines
 
-from mnemolog.consumers.importing import Entry, Item, Place, Skipped, Tally, run
-from mnemolog.domain.errors import InvalidInput, StoreClosed
+from mnemolog.consumers.importing import CODES, Entry, Item, Place, Skipped, Tally, run
+from mnemolog.domain.errors import InvalidInput, MnemologError, StoreClosed
 from mnemolog.domain.events import Receipt
 from mnemolog.domain.principal import Principal, Role
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.importers import import_files
+
+CHANGED = "the file grew or was changed since it was last read: going over it again, by its keys"
 
 
 @pytest.fixture
@@ -91,8 +93,25 @@ def test_twice_adds_nothing(memory: FakeMemory, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_import_goes_on_where_it_was(memory: FakeMemory, tmp_path: Path) -> None:
-    """What was durable is not sent again, and labels from before the interruption still name their records."""
-    lines: list[Any] = [statement("remember", "m", content="PDF", id="fmt"), "no json"]
+    """What was durable is not sent again, and what was skipped is told of in closed words."""
+    lines: list[Any] = ["no json", *(turn(number) for number in range(40))]
+    file = write_lines(tmp_path / "a.jsonl", lines)
+    memory.fail_after = 21
+    with pytest.raises(KeyboardInterrupt):
+        import_files(memory, [file], batch=10)
+    memory.fail_after = None
+    before = len(memory.items)
+    memory.calls.clear()
+    report = import_files(memory, [file], batch=10)
+    assert sum(count for _, count in memory.calls) == 40 - before
+    assert (report.appended, report.duplicates, len(memory.items)) == (40 - before, before, 40)
+    assert report.reasons == {"not as its format has it": 1}
+    assert [skipped.number for skipped in report.skipped] == [1]
+
+
+def test_an_interrupted_import_still_knows_its_labels(memory: FakeMemory, tmp_path: Path) -> None:
+    """From the first name on the file is gone over again, so that labels and keys name what they named."""
+    lines: list[Any] = [statement("remember", "m", content="PDF", id="fmt")]
     lines += [turn(number) for number in range(40)]
     lines += [
         statement("correct", "n", record="fmt", content="x"),
@@ -104,25 +123,29 @@ def test_an_interrupted_import_goes_on_where_it_was(memory: FakeMemory, tmp_path
         import_files(memory, [file], batch=10)
     memory.fail_after = None
     before = len(memory.items)
-    memory.calls.clear()
     report = import_files(memory, [file], batch=10)
-    assert sum(count for _, count in memory.calls) == 43 - before
-    assert (report.appended, report.duplicates, report.skipped_total) == (43 - before, before, 1)
-    assert len(memory.items) == 43
+    assert (report.appended, report.duplicates, len(memory.items)) == (43 - before, before, 43)
     assert memory.of("correct")[0]["record"] == memory.items[0]["stream"]
     assert memory.of("feedback")[0]["target"] == "e2"
 
 
-def test_a_grown_file_goes_on_after_what_was_read(memory: FakeMemory, tmp_path: Path) -> None:
-    """Only the new lines are sent."""
+def test_a_change_that_keeps_the_size_is_noticed(memory: FakeMemory, tmp_path: Path) -> None:
+    """A file rewritten in place right after its import, with as many bytes, is gone over again."""
+    file = write_lines(tmp_path / "a.jsonl", [turn(0), turn(1)])
+    import_files(memory, [file])
+    write_lines(file, [turn(0), turn(2)])
+    assert import_files(memory, [file]).appended == 1
+
+
+def test_a_grown_file_adds_its_new_lines(memory: FakeMemory, tmp_path: Path) -> None:
+    """What grew may have changed too: it is gone over by its keys, and only the new lines are appended."""
     file = write_lines(tmp_path / "a.jsonl", [turn(0), turn(1)])
     import_files(memory, [file])
     write_lines(file, [turn(0), turn(1), turn(2)])
     memory.calls.clear()
     report = import_files(memory, [file])
-    assert memory.calls == [("batch", 1)]
-    assert (report.appended, report.duplicates) == (1, 2)
-    assert report.notes == ("the file grew since it was last read: going on after 2",)
+    assert (report.appended, report.duplicates, len(memory.items)) == (1, 2, 3)
+    assert report.notes == (CHANGED,)
 
 
 def test_new_lines_that_name_old_ones_are_understood(memory: FakeMemory, tmp_path: Path) -> None:
@@ -143,7 +166,7 @@ def test_a_changed_file_is_gone_over_again(memory: FakeMemory, tmp_path: Path) -
     write_lines(file, [turn(0), turn(7), turn(1)])
     report = import_files(memory, [file])
     assert (report.appended, report.duplicates) == (1, 2)
-    assert report.notes == ("the file was changed since it was last read: going over it again, by its keys",)
+    assert report.notes == (CHANGED,)
 
 
 def test_an_older_memory_gets_what_it_lacks(tmp_path: Path) -> None:
@@ -171,7 +194,7 @@ def test_a_cut_off_last_line_is_taken_when_it_is_complete(memory: FakeMemory, tm
         out.write("\n" + json.dumps(turn(3)) + "\n")
     report = import_files(memory, [file])
     assert (report.appended, report.duplicates, len(memory.items)) == (1, 3, 4)
-    assert report.notes == ("the file grew since it was last read: going on after 3",)
+    assert report.notes == (CHANGED,)
 
 
 def test_gzip_is_seen_through(memory: FakeMemory, tmp_path: Path) -> None:
@@ -198,14 +221,40 @@ def test_progress_counts_bytes_over_all_files(memory: FakeMemory, tmp_path: Path
     assert seen[-1] == (total, total)
 
 
-def test_a_place_file_holds_no_text(memory: FakeMemory, tmp_path: Path) -> None:
-    """Labels and keys are hashed with a salt, the path is hashed, content is not there."""
-    lines = [statement("remember", "secret-key", content="secret-text", id="secret-label"), turn(0)]
-    lines += [statement("feedback", "f", target="secret-key", rating="up")]
-    import_files(memory, [write_lines(tmp_path / "secret.jsonl", lines)])
+SECRETS: list[Any] = [
+    statement("remember", "secret-key", content="secret-text", id="secret-label"),
+    turn(0),
+    statement("feedback", "f", target="secret-key", rating="up"),
+    turn(1, role="secret my pin is 4711"),
+    turn(2, secret_field=1),
+    turn(3, occurred_at="secret"),
+    turn(4, scope={"tenant": "acme", "session": "s", "secret_level": "x"}),
+    {**statement("remember", "k", content="x"), "kind": "secret-kind"},
+    statement("secret-type", "t"),
+    "secret, no json",
+]
+
+
+def test_a_place_file_holds_numbers_and_closed_words(memory: FakeMemory, tmp_path: Path) -> None:
+    """No text, label, key or digest of them, whatever lines were skipped and whatever their reasons quote."""
+
+    class Quoting(FakeMemory):
+        def record_batch(self, items: Any, /) -> list[Receipt | MnemologError]:
+            answers = super().record_batch(items)
+            wrong = [item.get("role", "user") != "user" for item in items]
+            return [
+                InvalidInput("no role secret") if bad else a for bad, a in zip(wrong, answers, strict=True)
+            ]
+
+    report = import_files(Quoting(memory.path), [write_lines(tmp_path / "secret.jsonl", SECRETS)])
+    assert any("secret" in reason for reason in report.reasons)
     path = place_file(memory)
     assert "secret" not in path.read_text() + path.name
-    assert len(json.loads(path.read_text())["names"]) == 3
+    stored = json.loads(path.read_text())
+    assert set(stored) == {"version", "start", "place", "stamp", "tally"}
+    assert all(isinstance(value, int) for value in [stored["place"], *stored["stamp"]])
+    assert set(stored["tally"]["codes"]) <= set(CODES)
+    assert {code for _, code in stored["tally"]["skipped"]} <= set(CODES)
 
 
 def test_a_spoilt_place_file_costs_time_only(memory: FakeMemory, tmp_path: Path) -> None:
@@ -254,7 +303,7 @@ def test_unusable_options_are_refused_before_anything_is_written(memory: FakeMem
 
 def test_what_was_refused_is_tried_again(tmp_path: Path) -> None:
     """A second run by somebody who may, takes in what the first one was not allowed to."""
-    from mnemolog.domain.errors import AccessDenied, MnemologError
+    from mnemolog.domain.errors import AccessDenied
 
     class Refusing(FakeMemory):
         def record_batch(self, items: Any, /) -> list[Receipt | MnemologError]:
@@ -268,7 +317,7 @@ def test_what_was_refused_is_tried_again(tmp_path: Path) -> None:
 
 
 def entry(number: int, *items: Item, skipped: tuple[Skipped, ...] = ()) -> Entry:
-    return Entry(Place(number, number * 10), items, skipped)
+    return Entry(Place(number), items, skipped)
 
 
 def item(number: int, kind: str = "turn", **fields: Any) -> Item:
@@ -340,3 +389,29 @@ def test_any_interruption_leads_to_the_same_log(
         report.appended + report.duplicates + report.skipped_total >= len(lines) - (stop < len(keys)) * batch
     )
     assert report.skipped_total == kinds.count("bad")
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\n \n\n", "\n  "], ids=repr)
+def test_blank_lines_at_the_end_are_no_change(memory: FakeMemory, tmp_path: Path, end: str) -> None:
+    """A file that ends with blank lines is the same the next time, and what comes behind them is read."""
+    file = write_lines(tmp_path / "a.jsonl", [turn(0), turn(1)], end=end)
+    import_files(memory, [file])
+    (note,) = import_files(memory, [file]).notes
+    assert "was changed" not in note
+    with file.open("a") as stream:
+        stream.write(json.dumps(turn(2)) + "\n")
+    report = import_files(memory, [file])
+    assert "grew" in report.notes[0]
+    assert contents(memory) == ["message 0", "message 1", "message 2"]
+
+
+def test_a_format_is_spelled_with_a_hyphen(memory: FakeMemory, tmp_path: Path) -> None:
+    """Either spelling is taken; messages have one."""
+    file = write_lines(tmp_path / "a.jsonl", [turn(0)])
+    for name in ("claude_code", "claude-code"):
+        with pytest.raises(
+            InvalidInput, match="is claude-code, which names no tenant: name it with --tenant"
+        ):
+            import_files(memory, [file], format=name)
+    with pytest.raises(InvalidInput, match="auto, jsonl, claude-code, tau-bench"):
+        import_files(memory, [file], format="csv")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from curated_world import EVERYONE, LATER, MIN, START, Log, Reader, reading
+from curated_world import EVERYONE, LATER, MIN, START, Log, Reader, dumped, reading
 from mnemolog.domain.events import Recorded
 from mnemolog.domain.principal import Role, Tier
 from mnemolog.domain.records import Record, Status
@@ -343,6 +343,25 @@ def test_feedback_is_counted_and_goes_with_its_erasure() -> None:
     log.erase(gone)
     with reading(log) as reader:
         assert (get(reader, said).up, get(reader, said).down) == (1, 0)
+
+
+@pytest.mark.parametrize("erased", ["cust-9", "cust-8", "eve", "the feedback"])
+def test_promise_3_feedback_about_a_person_goes_with_the_person_in_the_live_view_too(erased: str) -> None:
+    """A judgement sealed for several people leaves the count when one of them goes, as in a rebuild."""
+    log, eve = Log(), ScopeIds(Scope(tenant="acme", user="eve", session="s-2"))
+    note = log.state("customers owe 5")
+    log.rate(note, "down", eve, subjects=("eve",))
+    about = log.rate(note, "up", eve, subjects=("eve", "cust-8", "cust-9"))
+    if erased == "the feedback":
+        log.erase(about)
+    else:
+        log.erase_subject(erased)
+    log.rate(note, "up", MIN)
+    assert dumped(log.events, (1,)) == dumped(log.as_read_now()) == dumped(log.events)
+    assert dumped([*log.events, *log.events], (3,)) == dumped(log.events)
+    with reading(log) as reader:
+        downs = 0 if erased == "eve" else 1
+        assert (get(reader, note).up, get(reader, note).down) == (1, downs)
 
 
 def test_an_erased_person_leaves_and_the_neighbour_stays() -> None:

@@ -22,7 +22,7 @@ CONTENTS = st.sampled_from(["red", "green", "blue"])
 SLOTS = st.sampled_from([None, ("wall", "colour"), ("door", "colour")])
 STATE = st.tuples(st.just("state"), CONTENTS, SLOTS, ROLES, st.integers(0, 1))
 ON_EARLIER = st.tuples(
-    st.sampled_from(["correct", "retract", "dispute", "confirm", "rate", "erase"]),
+    st.sampled_from(["correct", "retract", "dispute", "confirm", "rate", "rate_about", "erase"]),
     st.integers(0, 50),
     CONTENTS,
     ROLES,
@@ -55,6 +55,8 @@ def on_earlier(log: Log, target: Recorded, act: str, content: str, role: Role) -
         log.correct(target, content, role)
     elif act == "rate":
         log.rate(target, "up")
+    elif act == "rate_about":
+        log.rate(target, "down", subjects=("min", "eve"))
     elif act == "erase":
         log.erase(target)
     else:

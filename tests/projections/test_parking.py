@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from projection_fakes import FakeLog, Notes, runner_over, texts
 from sqlalchemy import Connection
+from sqlalchemy.exc import StatementError
 
 from mnemolog.domain.events import ERASURE, FORGOTTEN, Recorded, SessionOpened, TurnRecorded, Undecodable
 from mnemolog.projections.catalog import Catalog, by_subject, find
@@ -316,3 +318,57 @@ def test_promises_3_and_10_live_equals_rebuild_whatever_fails(
     assert runner.lag()[0].lag == 0
     runner.rebuild("notes", batch_size=rebuilt)
     assert (runner.dump("notes"), places(runner)) == (live, parked)
+
+
+class Starved(Notes):
+    """Runs out of something while it folds, in a thread that is told to."""
+
+    lacks: Exception | None = None
+
+    def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
+        super().fold(conn, batch)
+        if self.lacks is not None:
+            raise self.lacks
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_promise_10_a_reader_without_stack_or_memory_parks_nobody(
+    tmp_path: Path, error: type[Exception], wrapped: bool
+) -> None:
+    """It is the reader's fault: it gets the error, nothing of the batch stays, and the next reader finds all."""
+    log, notes = mixed_log(), Starved()
+    runner = runner_over(log, tmp_path, notes, batch_size=4, poll=0.01, backoff=(0.01, 0.02))
+    runner.catch_up("notes", to=1)
+    log.turn("f", "u1")
+    notes.lacks = error()
+    if wrapped:
+        notes.lacks = StatementError("in a statement", "SELECT 1", None, notes.lacks)
+        notes.lacks.__cause__ = error()
+    with pytest.raises(type(notes.lacks)):
+        runner.catch_up("notes")
+    runner.start()
+    while not runner.health().troubles["notes"].crashes:
+        time.sleep(0.005)
+    assert places(runner) == []
+    notes.lacks = None
+    while runner.lag()[0].lag:
+        time.sleep(0.005)
+    runner.stop()
+    assert texts(runner) == ["a", "poison", "b", "c", "d", "e", "f"]
+
+
+def test_promise_10_a_starved_reader_parks_nobody_beside_real_poison(tmp_path: Path) -> None:
+    """While something is parked, and events are folded one by one, what runs out is still not the event's fault."""
+    log, notes = mixed_log(), Starved(poisonous)
+    runner = runner_over(log, tmp_path, notes)
+    runner.catch_up("notes")
+    before = places(runner)
+    log.turn("f", "u2")
+    notes.lacks = RecursionError()
+    with pytest.raises(RecursionError):
+        runner.catch_up("notes")
+    assert places(runner) == before
+    notes.lacks = None
+    runner.catch_up("notes")
+    assert (places(runner), texts(runner)) == (before, ["a", "b", "d", "f"])

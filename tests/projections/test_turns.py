@@ -82,6 +82,24 @@ def test_arguments_that_cannot_be_stored_as_letters_stay_escaped(tmp_path: Path)
     assert [row.text for row in rows] == ['{"a": "\\ud800"}', '{"a": "\\u0041']
 
 
+@pytest.mark.parametrize("nest", [("[", "]"), ('{"a":', "}"), ('{"a]":[', "]}")])
+def test_promise_10_arguments_that_are_nested_too_deep_stay_as_they_are(
+    tmp_path: Path, nest: tuple[str, str]
+) -> None:
+    """Deep JSON is kept as the runtime wrote it and parks nobody; brackets in strings are no depth."""
+    log = FakeLog()
+    deep = nest[0] * 2_000 + '"\\u0041"' + nest[1] * 2_000
+    text = '["' + "[" * 2_000 + '\\"[\\uba54"]'
+    for arguments in (deep, text):
+        log.add(ToolCalled("t", arguments))
+    log.turn("after")
+    runner = runner_over(log, tmp_path, turns())
+    with runner.read("turns") as conn:
+        rows = turns_view.recent(conn, scopes_of(conn))
+    assert [row.text for row in rows] == [deep, text.replace("\\uba54", "메"), "after"]
+    assert runner.parked("turns") == []
+
+
 def test_turns_are_found_by_words_speaker_tool_and_date(tmp_path: Path) -> None:
     """The searched text holds all of them; what a system turn says is kept but not found."""
     log = FakeLog()

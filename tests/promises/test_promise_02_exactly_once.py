@@ -70,9 +70,10 @@ def test_promise_2_a_batch_that_is_cut_off_leaves_nothing_and_is_folded_again(
 ) -> None:
     """When the disk fails after the rows of a batch and before its commit, neither rows nor checkpoint stay."""
     tell_a_story(memory)
-    clean = dump_hashes(memory)
+    memory.operations.catch_up()
     memory.record_turn(U1, role="user", content="one more")
     memory.remember(U1, "one more")
+    clean = {name: memory.operations.dump_hash(name)}
     projection = memory._store.runner._shared[name].projection
     fold: Callable[[Any, Sequence[Any]], None] = projection.fold
 

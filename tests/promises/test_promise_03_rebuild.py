@@ -347,3 +347,23 @@ def test_promise_3_long_erasures_rebuild_to_the_same(memory: Memory) -> None:
     for batch in (1000, 333):
         assert rebuilt_hashes(memory, batch) == live
     assert [hit.text for hit in memory.recall(other, "walrus", k=1000)] == ["walrus stays"]
+
+
+@pytest.mark.parametrize("target", ["subject", "event"])
+def test_promise_3_feedback_about_an_erased_person_rebuilds_to_the_same(memory: Memory, target: str) -> None:
+    """What somebody says of a record about a person goes with the person from the live view too, and is not counted."""
+    project, judge = Scope("acme", project="p"), Scope("acme", user="bo", project="p", session="s1")
+    about = memory.remember(project, "customer owes 5", subjects=["cust-9"])
+    kept = memory.remember(judge, "unrelated")
+    said = memory.feedback(judge, about.record_id, "up", comment="agree")
+    memory.feedback(judge, kept.record_id, "up", comment="fine")
+    live = dump_hashes(memory)
+    assert rebuilt_hashes(memory) == live
+    if target == "subject":
+        assert memory.erase(Scope("acme"), subject="cust-9").apply().complete
+    else:
+        assert memory.erase(judge, event=said.event_id).apply().complete
+    live = dump_hashes(memory)
+    for batch in (1, 1000):
+        assert rebuilt_hashes(memory, batch) == live
+    assert memory.get(judge, kept.record_id).feedback == (1, 0)

@@ -106,7 +106,8 @@ def test_promise_4_who_sees_one_scope_gets_no_count_of_all(memory: Memory) -> No
         memory.record_turn(scope, role="user", content="kumquat")
     mine = memory.record_turn(U1, role="user", content="mine")
     auditor = memory.acting_as(Principal("a", Role.AUDITOR, (Scope("acme", user="u-1", project="billing"),)))
-    for look in (auditor.status, auditor.projections, auditor.parked, auditor.verify_log):
+    seen = auditor.operations
+    for look in (seen.status, seen.projections, seen.parked, seen.verify_log):
         with pytest.raises(AccessDenied):
             look()
     topics = {"TurnRecorded"}

@@ -121,8 +121,40 @@ def test_promise_10_what_is_parked_survives_reopening_and_is_erased_too(
 def test_promise_10_there_is_nothing_to_decide_where_nothing_is_parked(memory: Memory) -> None:
     """Replaying or dismissing what is not parked, or in a view that does not exist, is a typed error."""
     memory.remember(U1, "fine")
-    for decide in (memory.replay_parked, memory.dismiss_parked):
+    for decide in (memory.operations.replay_parked, memory.operations.dismiss_parked):
         with pytest.raises(NotFound):
             decide("curated", 1)
         with pytest.raises(InvalidInput):
             decide("poems", 1)
+
+
+def test_promise_10_a_reader_deep_in_its_stack_harms_nobody(memory: Memory) -> None:
+    """A read with little stack left may fail for the reader; at no depth does it park or lose what was written."""
+
+    def deep(depth: int) -> object:
+        return deep(depth - 1) if depth else memory.recall(U1, "zebra", k=1000)
+
+    failed = 0
+    for written, depth in enumerate(range(780, 990, 3), 1):
+        memory.remember(U1, f"zebra {depth}")
+        memory.record_turn(U1, role="user", content=f"zebra said {depth}")
+        try:
+            deep(depth)
+        except RecursionError:
+            failed += 1
+        assert memory.operations.parked() == []
+        assert len(memory.recall(U1, "zebra", k=1000)) == 2 * written
+    assert failed
+    live = dump_hashes(memory)
+    assert rebuilt_hashes(memory, 7) == live
+    assert memory.erase(U1.at(()), subject="u-1").apply().complete
+
+
+def test_promise_10_deep_tool_arguments_silence_nobody(memory: Memory) -> None:
+    """A call with absurdly nested arguments is kept, and its owner goes on."""
+    arguments = "[" * 2_000 + '"\\u0041"' + "]" * 2_000
+    call = memory.record_tool_call(U1, name="t", arguments=arguments)
+    memory.record_turn(U1, role="user", content="walrus behind it")
+    assert texts(memory, U1, "walrus", kinds=["turn"]) == ["walrus behind it"]
+    assert memory.operations.parked() == []
+    assert memory.read_output(U1, call.event_id).text == arguments

@@ -1,0 +1,70 @@
+"""Notes in the data directory: one for each erasure that is not finished. They hold ids only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from mnemolog.domain.scope import Scope, ScopeIds
+
+NOTES_FOLDER: Final = "erasures"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One erasure as its note keeps it: ids only. place: the ids of the levels that the target is in."""
+
+    erasure: str
+    what: str
+    target: str
+    place: Mapping[str, str]
+    events: tuple[str, ...]
+    sessions: tuple[str, ...] = ()
+    evidence_left: tuple[str, ...] = ()
+    keep_evidence: bool = False
+    twins: tuple[str, ...] = ()
+    position: int = 0
+    """Of its last event in the log, once the keys are gone and the log knows. What came later is not its business."""
+
+    @property
+    def scope(self) -> ScopeIds:
+        return ScopeIds(Scope(**self.place))
+
+    @property
+    def tenant(self) -> ScopeIds:
+        return ScopeIds(self.scope.at(()))
+
+
+def pending_notes(path: Path) -> list[Path]:
+    """The notes of erasures in a data directory that are not finished."""
+    folder = path / NOTES_FOLDER
+    return sorted(folder.glob("*.json")) if folder.is_dir() else []
+
+
+def write_note(path: Path, work: Work) -> Path:
+    folder = path / NOTES_FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    note = folder / f"{work.erasure}.json"
+    half = note.with_suffix(".half")
+    with half.open("wb") as file:
+        file.write(orjson.dumps(asdict(work)))
+        file.flush()
+        os.fsync(file.fileno())
+    half.rename(note)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return note
+
+
+def read_note(note: Path) -> Work:
+    stored: dict[str, Any] = orjson.loads(note.read_bytes())
+    values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+    return Work(**values)

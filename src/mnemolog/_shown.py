@@ -1,0 +1,62 @@
+"""From rows and records to what the face hands back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.domain.events import Recorded
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import Record, Status
+from mnemolog.domain.retrieval import Ranked
+from mnemolog.projections.turns_view import TurnRow
+from mnemolog.results import Hit
+
+
+def record_hit(record: Record, ranked: Ranked) -> Hit:
+    return Hit(
+        text=record.content or "",
+        score=ranked.score,
+        signals=ranked.signals,
+        event_ids=record.event_ids,
+        record_id=record.id,
+        occurred_at=datetime.fromisoformat(record.occurred_at),
+        kind=record.kind,
+        version=record.version,
+        status=str(record.status),
+        origin=record.trust,
+        session=record.session,
+    )
+
+
+def turn_hit(row: TurnRow, ranked: Ranked | None = None) -> Hit:
+    """Without `ranked`, as something that was asked for by its id."""
+    return Hit(
+        text=row.text,
+        score=ranked.score if ranked else 0.0,
+        signals=ranked.signals if ranked else {},
+        event_ids=(row.event_id,),
+        record_id=None,
+        occurred_at=datetime.fromisoformat(row.occurred_at),
+        kind=row.kind,
+        role=row.role,
+        author=row.author or row.tool,
+        origin=Tier(row.origin),
+        session=row.session,
+    )
+
+
+def status_named(name: str) -> Status:
+    try:
+        return Status(name)
+    except ValueError:
+        raise InvalidInput(f"status must be one of {', '.join(Status)}, not {name!r}") from None
+
+
+def text_of(recorded: Recorded) -> str:
+    event = recorded.event
+    for field in ("content", "output", "arguments"):
+        text = getattr(event, field, None)
+        if isinstance(text, str):
+            return text
+    raise NotFound(f"event {recorded.envelope.id} is a {recorded.envelope.topic}: it has no text")
