@@ -189,20 +189,16 @@ def _assemble(
     embedder: Embedder | None,
     background: bool,
 ) -> Store:
-    # After a crash between the two files the keys are there, and stay.
-    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
-    vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
-    log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
+    vault, log = _vault_and_log(path, settings, clock)
     views = SqliteViews(path / VIEWS_FOLDER)
     analyzer = default_analyzer()
     catalog = Catalog()
     turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
     curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
-    projections: list[Projection] = [catalog, turns, curated, Summaries(), Working(), Accessed()]
-    runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
-    runner.open()
-    made = embedder_of(settings) if embedder is None else lambda: embedder
-    vectors = Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
+    runner = _runner(
+        log, views, [catalog, turns, curated, Summaries(), Working(), Accessed()], clock, settings
+    )
+    vectors = _vectors(log, path, settings, embedder)
     store = Store(
         path=path,
         settings=settings,
@@ -218,15 +214,7 @@ def _assemble(
         curated=curated,
         tables=TurnTables(turns.index),
         vectors=vectors,
-        summarising=Summarising(
-            log,
-            runner,
-            vault,
-            ids,
-            clock,
-            lambda tenant: _worker_of(vault, tenant),
-            indexed_to=vectors.position,
-        ),
+        summarising=_summarising(log, runner, vault, ids, clock, vectors),
         accesses=Accesses(log, vault, ids, clock),
         release=release,
         position=log.head(),
@@ -275,12 +263,44 @@ class VectorFolder:
         return EdgeIndex(folder)
 
 
-def _worker_of(vault: Vault, tenant: str) -> str:
+def _vault_and_log(path: Path, settings: Settings, clock: Clock) -> tuple[Vault, SqliteEventLog]:
+    # After a crash between the two files the keys are there, and stay.
+    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
+    vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
+    durability = _DURABILITY[settings.durability]
+    return vault, SqliteEventLog(path / LOG_FILE, vault, clock, durability=durability)  # type: ignore[arg-type]
+
+
+def _runner(
+    log: SqliteEventLog, views: SqliteViews, projections: list[Projection], clock: Clock, settings: Settings
+) -> Runner:
+    runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
+    runner.open()
+    return runner
+
+
+def _vectors(log: SqliteEventLog, path: Path, settings: Settings, embedder: Embedder | None) -> Vectorising:
+    made = embedder_of(settings) if embedder is None else lambda: embedder
+    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
+
+
+def _summarising(
+    log: SqliteEventLog, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
+) -> Summarising:
+    """What no search can find yet stays in its window."""
+    return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)
+
+
+def _worker_of(vault: Vault) -> Callable[[str], str]:
     """The id under which a tenant's directory knows the workers of this package."""
-    ids = vault.resolve(Scope(vault.name(tenant) or tenant, agent=WORKER), create=True)
-    assert ids is not None
-    assert ids.agent is not None
-    return ids.agent
+
+    def actor(tenant: str) -> str:
+        ids = vault.resolve(Scope(vault.name(tenant) or tenant, agent=WORKER), create=True)
+        assert ids is not None
+        assert ids.agent is not None
+        return ids.agent
+
+    return actor
 
 
 def _lock(path: Path) -> Callable[[], None]:

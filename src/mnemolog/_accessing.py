@@ -41,7 +41,9 @@ class Trail:
         hashed = None
         if query is not None:
             home = where.user or where.tenant
-            hashed = self._store.vault.keyed_hash(home, b"query", query.encode("utf-8", "surrogatepass")).hex()
+            hashed = self._store.vault.keyed_hash(
+                home, b"query", query.encode("utf-8", "surrogatepass")
+            ).hex()
         reader = Reader(where, self._guard.actor(where.tenant), self._guard.principal.role)
         unique = list(dict.fromkeys(ids))
         self._store.accesses.note(reader, action, unique, self._store.position, hashed)

@@ -81,7 +81,7 @@ def test_promise_5_the_log_only_grows(memory: Memory) -> None:
         lambda: memory.erase(U1, event=turn.event_id).apply(),
         lambda: memory.erase(U1, session="s-1").apply(),
         lambda: memory.operations.rebuild("curated"),
-        memory.rotate_root_key,
+        memory.operations.rotate_root_key,
     ]
     for act in acts:
         before = stored(memory)

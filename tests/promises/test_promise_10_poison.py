@@ -121,7 +121,7 @@ def test_promise_10_what_is_parked_survives_reopening_and_is_erased_too(
 def test_promise_10_there_is_nothing_to_decide_where_nothing_is_parked(memory: Memory) -> None:
     """Replaying or dismissing what is not parked, or in a view that does not exist, is a typed error."""
     memory.remember(U1, "fine")
-    for decide in (memory.replay_parked, memory.dismiss_parked):
+    for decide in (memory.operations.replay_parked, memory.operations.dismiss_parked):
         with pytest.raises(NotFound):
             decide("curated", 1)
         with pytest.raises(InvalidInput):
