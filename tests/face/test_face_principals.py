@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[Action, Call]] = {
 }
 STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "policy": (Action.INSPECT, lambda m, e, r: m.operations.policy()),
+    "policy_document": (Action.INSPECT, lambda m, e, r: m.operations.policy_document()),
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
     "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
     "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
