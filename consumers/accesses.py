@@ -64,10 +64,11 @@ class Accesses:
             self.flush()
 
     def append(self, drafts: Sequence[Draft]) -> list[Receipt]:
-        """Append these with the notes that wait, in one commit; the receipts are those of `drafts`."""
+        """Append the notes that wait and then these, in one commit; the receipts are those of `drafts`."""
         taken = self._take()
         try:
-            return self._log.append([*drafts, *self._drafts(taken)])[: len(drafts)]
+            notes = self._drafts(taken)
+            return self._log.append([*notes, *drafts])[len(notes) :]
         except BaseException:
             self._put_back(taken)
             raise

@@ -210,9 +210,14 @@ class Vectorising:
         rows.erase(erasures_of(self._log))
         if self._opened is not None:
             self._opened.scan.forget()
-        filler = self._following(make=False)
+        filler, index = self._following(make=False), self._stored_index()
         if filler is not None:
             filler.catch_up()
+        elif (
+            index is not None
+        ):  # of a store that had an embedder: empty it, it is made anew when it is needed
+            index.begin("", 1, "")
+            index.activate()
 
     def holding(self, positions: Sequence[int]) -> dict[str, int]:
         """Store → how much it still holds of the events at these positions."""

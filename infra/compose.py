@@ -207,7 +207,7 @@ def _assemble(
         turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
         curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
-        vectors = _vectors(path, settings, log, embedder)
+        vectors = _vectors(log, path, settings, embedder)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -232,42 +232,6 @@ def _assemble(
         store.begin(background)
         undo.pop_all()
         return store
-
-
-def _files(
-    path: Path, settings: Settings, clock: Clock, undo: ExitStack
-) -> tuple[Vault, SqliteEventLog, SqliteViews]:
-    """Keys, log and views, each let go of by `undo`."""
-    # Keys without a log are a crash between the two files: they are there and stay.
-    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
-    vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
-    undo.callback(vault.close)
-    log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
-    undo.callback(log.close)
-    views = SqliteViews(path / VIEWS_FOLDER)
-    undo.callback(views.close)
-    return vault, log, views
-
-
-def _runner(
-    log: SqliteEventLog, views: SqliteViews, read: list[Projection], clock: Clock, settings: Settings
-) -> Runner:
-    projections = [*read, Summaries(), Working(), Accessed()]
-    runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
-    runner.open()
-    return runner
-
-
-def _vectors(path: Path, settings: Settings, log: SqliteEventLog, embedder: Embedder | None) -> Vectorising:
-    made = embedder_of(settings) if embedder is None else lambda: embedder
-    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
-
-
-def _summarising(
-    log: SqliteEventLog, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
-) -> Summarising:
-    worker = lambda tenant: _worker_of(vault, tenant)  # noqa: E731
-    return Summarising(log, runner, vault, ids, clock, worker, indexed_to=vectors.position)
 
 
 def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:
@@ -310,12 +274,52 @@ class VectorFolder:
         return EdgeIndex(folder)
 
 
-def _worker_of(vault: Vault, tenant: str) -> str:
+def _files(
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack
+) -> tuple[Vault, SqliteEventLog, SqliteViews]:
+    """Keys, log and views, each let go of by `undo`."""
+    # Keys without a log are a crash between the two files: they are there and stay.
+    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
+    vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
+    undo.callback(vault.close)
+    log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
+    undo.callback(log.close)
+    views = SqliteViews(path / VIEWS_FOLDER)
+    undo.callback(views.close)
+    return vault, log, views
+
+
+def _runner(
+    log: SqliteEventLog, views: SqliteViews, read: list[Projection], clock: Clock, settings: Settings
+) -> Runner:
+    projections = [*read, Summaries(), Working(), Accessed()]
+    runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
+    runner.open()
+    return runner
+
+
+def _vectors(log: SqliteEventLog, path: Path, settings: Settings, embedder: Embedder | None) -> Vectorising:
+    made = embedder_of(settings) if embedder is None else lambda: embedder
+    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
+
+
+def _summarising(
+    log: SqliteEventLog, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
+) -> Summarising:
+    """What no search can find yet stays in its window."""
+    return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)
+
+
+def _worker_of(vault: Vault) -> Callable[[str], str]:
     """The id under which a tenant's directory knows the workers of this package."""
-    ids = vault.resolve(Scope(vault.name(tenant) or tenant, agent=WORKER), create=True)
-    assert ids is not None
-    assert ids.agent is not None
-    return ids.agent
+
+    def actor(tenant: str) -> str:
+        ids = vault.resolve(Scope(vault.name(tenant) or tenant, agent=WORKER), create=True)
+        assert ids is not None
+        assert ids.agent is not None
+        return ids.agent
+
+    return actor
 
 
 def _lock(path: Path) -> Callable[[], None]:

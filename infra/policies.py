@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, Self
@@ -108,9 +109,10 @@ def parse_policy(text: str) -> Policy:
     if twice := list(_repeated(node)):
         raise InvalidInput("; ".join(twice))
     try:
-        found = _Document.model_validate(yaml.safe_load(text))
+        found = _Document.model_validate(_loaded(text))
     except ValidationError as error:
         mistakes = error.errors(include_url=False, include_context=False, include_input=False)
+        mistakes.sort(key=lambda one: _line(node, one["loc"]))
         raise InvalidInput("; ".join(_sentence(node, one) for one in mistakes)) from None
     values = found.model_dump()
     context = values["context"]
@@ -160,10 +162,22 @@ def policy_document(policy: Policy) -> str:
 
 
 def _composed(text: str) -> yaml.Node | None:
-    try:
+    with _lines():
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
             raise InvalidInput("a policy has no aliases: write the value where it counts")
         return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+def _loaded(text: str) -> Any:
+    with _lines():
+        return yaml.safe_load(text)
+
+
+@contextmanager
+def _lines() -> Iterator[None]:
+    """Mistakes of the language itself, as ours."""
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InvalidInput(f"line {line}: {error.problem or 'no YAML'}") from None
@@ -177,7 +191,7 @@ def _repeated(node: yaml.Node) -> Iterator[str]:
         return
     seen: set[str] = set()
     for name, value in node.value:
-        if name.value in seen:
+        if str(name.value) in seen:
             yield f"line {name.start_mark.line + 1}: {name.value} is given twice"
         seen.add(str(name.value))
         yield from _repeated(value)

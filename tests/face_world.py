@@ -75,6 +75,7 @@ def everything(memory: Memory, scope: Scope, query: str) -> str:
 
 
 def dump_hashes(memory: Memory) -> dict[str, str]:
+    memory._store.accesses.flush()
     memory.operations.catch_up()
     return {name: memory.operations.dump_hash(name) for name in VIEWS}
 

@@ -1,4 +1,4 @@
-"""A memory with the views of summaries and working state, and a worker that can be asked to write summaries."""
+"""A memory without threads, and a worker that can be asked to write summaries."""
 
 from __future__ import annotations
 
@@ -16,33 +16,17 @@ from mnemolog._writing import Writer
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.domain.summaries import Member, WindowRule
-from mnemolog.infra import compose
-from mnemolog.projections import residue, summaries, summaries_view, working
-from mnemolog.projections.runner import Runner
+from mnemolog.projections import summaries_view
 from mnemolog.projections.scopes import record_scope
-from mnemolog.projections.summaries import Summaries
 from mnemolog.projections.summaries_view import SummaryRow
-from mnemolog.projections.working import Working
 
 S1 = Scope("acme", user="u-1", project="heron", session="s-1")
 S2 = Scope("acme", user="u-1", project="heron", session="s-2")
 SMALL = WindowRule(keep=2, step=3)
 
 
-class _Runner(Runner):
-    """Also runs the two views, where the composition root does not do so yet."""
-
-    def __init__(self, log: Any, views: Any, projections: Any, **options: Any) -> None:
-        names = {projection.name for projection in projections}
-        more = [one for one in (Summaries(), Working()) if one.name not in names]
-        super().__init__(log, views, [*projections, *more], **options)
-
-
 @pytest.fixture
-def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
-    monkeypatch.setattr(compose, "Runner", _Runner)
-    monkeypatch.setitem(residue.HOLDING, "summaries", summaries.held)
-    monkeypatch.setitem(residue.HOLDING, "working", working.held)
+def memory(tmp_path: Path) -> Iterator[Memory]:
     with open_memory(tmp_path / "data") as opened:
         yield opened
 

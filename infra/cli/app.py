@@ -9,7 +9,17 @@ from typing import Annotated, Final
 
 import typer
 
-from mnemolog.infra.cli import erasing, importing, logs, operating, reading, stating, store
+from mnemolog.infra.cli import (
+    erasing,
+    governing,
+    importing,
+    logs,
+    operating,
+    reading,
+    stating,
+    store,
+    working,
+)
 from mnemolog.infra.cli.command import group, show_help
 from mnemolog.infra.cli.exits import Root
 
@@ -54,6 +64,11 @@ reading.register(app, MEMORY)
 stating.register(app, MEMORY)
 erasing.register(app, MEMORY)
 reading.register_records(group("records", "List, show and explain what is remembered.", app, panel=MEMORY))
+working.register(group("state", "Where an agent is with the tasks of a session.", app, panel=MEMORY))
+governing.register_audit(
+    group("audit", "Who was shown a record, and what a context held.", app, panel=OPERATING)
+)
+governing.register_policy(group("policy", "What decides about contexts and summaries.", app, panel=OPERATING))
 logs.register(group("log", "Read and check the log of everything that happened.", app, panel=OPERATING))
 operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)

@@ -48,6 +48,10 @@ Count = Annotated[
     int, typer.Option("-k", metavar="COUNT", min=1, max=1000, help="At most so many, the best.")
 ]
 Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the text may have.")]
+Layers = Annotated[
+    list[str] | None,
+    typer.Option("--layer", metavar="NAME", help="Only boot, tools, memory or session. Repeatable."),
+]
 ShowReceipt = Annotated[
     bool, typer.Option("--receipt", help="Show (on stderr) what went in and what did not.")
 ]
@@ -111,17 +115,22 @@ def recall(
 
 
 def context(
-    call: Call, query: Query, budget: Budget = 2000, now: Now = None, receipt: ShowReceipt = False
+    call: Call,
+    query: Query,
+    budget: Budget = 2000,
+    layer: Layers = None,
+    now: Now = None,
+    receipt: ShowReceipt = False,
 ) -> None:
     """Assemble what an agent should read before it answers, within a budget of tokens.
 
-    The text goes to stdout. Its receipt, ids only, is in the log.
+    The text goes to stdout. Its receipt, ids only, is in the log; `audit context` shows it.
 
     Example: mnemolog context "draft the report" --budget 2000 --tenant acme --user u-17 > memory.txt
     """
     scope, at = call.scope, moment(now)
     with call.memory() as memory:
-        found = memory.context(scope, query, budget=budget, now=at)
+        found = memory.context(scope, query, budget=budget, layers=layer or None, now=at)
     if call.out.as_json:
         call.out.document({"text": found.text, "messages": found.messages, "receipt": found.receipt})
         return

@@ -67,6 +67,7 @@ class AsyncOperations:
     replay_parked = _operated(Operations.replay_parked)
     dismiss_parked = _operated(Operations.dismiss_parked)
     policy = _operated(Operations.policy)
+    policy_document = _operated(Operations.policy_document)
     adopt_policy = _operated(Operations.adopt_policy)
     audit_record = _operated(Operations.audit_record)
     audit_context = _operated(Operations.audit_context)

@@ -25,7 +25,7 @@ from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
-from mnemolog.infra.policies import parse_policy, read_policy
+from mnemolog.infra.policies import adopted, parse_policy, read_policy
 from mnemolog.projections import catalog
 from mnemolog.results import Parked, ProjectionStatus, Status
 
@@ -137,6 +137,12 @@ class Operations:
         self._guard.enter_store(Action.INSPECT)
         return self._store.policy
 
+    def policy_document(self) -> str | None:
+        """The document that was adopted last, as it was given; None while the default decides."""
+        self._guard.enter_store(Action.INSPECT)
+        found = adopted(self._store.log)
+        return None if found is None else found.document
+
     def adopt_policy(self, document: str | Path) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
 
@@ -219,6 +225,7 @@ class Operations:
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""
         troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
+        troubles.append(("summaries' worker", self._store.summarising.trouble))
         for name, trouble in troubles:
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"

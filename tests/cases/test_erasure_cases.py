@@ -123,6 +123,9 @@ def test_an_erasure_is_not_complete_while_bytes_are_left(
         "view catalog",
         "view turns",
         "view curated",
+        "view summaries",
+        "view working",
+        "view access",
     }
     assert memory.get(U1, note.record_id) is FORGOTTEN
     path = memory.path

@@ -281,7 +281,7 @@ def test_hostile_text_does_not_steer_the_terminal(run: Run) -> None:
         ("records", "list", *WHOSE),
         ("records", "show", record, *WHOSE),
         ("context", "evil", *WHOSE),
-        ("log", "list", "--last", "-n", "2"),
+        ("log", "list", "--last", "-n", "9"),
     ):
         shown = run(*arguments)
         assert "\\x1b" in shown

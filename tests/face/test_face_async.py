@@ -50,7 +50,7 @@ async def test_every_method_can_be_awaited(tmp_path: Path) -> None:
         assert (await memory.names(events[0].envelope.scope)).user == "u-1"
         head = (await memory.operations.status()).head
         assert await memory.wait(head - 1, 1.0) == head == await memory.operations.catch_up()
-        assert len(await memory.operations.projections()) == 3
+        assert len(await memory.operations.projections()) == 6
         before = await memory.operations.dump_hash("turns")
         await memory.operations.rebuild("turns")
         assert await memory.operations.dump_hash("turns") == before

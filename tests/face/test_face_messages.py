@@ -12,6 +12,7 @@ import pytest
 
 from face_world import U1, open_memory
 from mnemolog import Memory
+from mnemolog.domain.events import HAPPENED
 from mnemolog.errors import ErasedScope, InvalidInput, VersionConflict
 
 Message = Mapping[str, Any]
@@ -78,7 +79,7 @@ def log_of(memory: Memory) -> list[tuple[str, str]]:
             each.envelope.topic,
             next(getattr(each.event, field) for field in fields if hasattr(each.event, field)),
         )
-        for each in memory.log(limit=10_000)
+        for each in memory.log(topics=HAPPENED, limit=10_000)
     ]
 
 

@@ -40,6 +40,10 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "confirm": (Action.STATE, lambda m, e, r: m.confirm(U1, r)),
     "dispute": (Action.STATE, lambda m, e, r: m.dispute(U1, r)),
     "recall": (Action.READ, lambda m, e, r: m.recall(U1, "x")),
+    "set_state": (Action.RECORD, lambda m, e, r: m.set_state(U1, "report", {"step": 1})),
+    "state": (Action.READ, lambda m, e, r: m.state(U1, "report")),
+    "states": (Action.READ, lambda m, e, r: m.states(U1)),
+    "audit_record": (Action.INSPECT, lambda m, e, r: m.operations.audit_record(r)),
     "context": (Action.READ, lambda m, e, r: m.context(U1, "x", budget=500)),
     "get": (Action.READ, lambda m, e, r: m.get(U1, r)),
     "records": (Action.READ, lambda m, e, r: m.records(U1)),
@@ -50,6 +54,9 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "erase": (Action.ERASE, lambda m, e, r: m.erase(U1, record=r)),
 }
 STORE_WIDE: dict[str, tuple[Action, Call]] = {
+    "policy": (Action.INSPECT, lambda m, e, r: m.operations.policy()),
+    "policy_document": (Action.INSPECT, lambda m, e, r: m.operations.policy_document()),
+    "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
     "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
     "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
     "parked": (Action.INSPECT, lambda m, e, r: m.operations.parked()),
@@ -73,7 +80,7 @@ def test_the_matrix_has_every_method() -> None:
         for face in (Memory, Operations)
         for name in vars(face)
         if not name.startswith("_") and callable(getattr(face, name))
-    } - {"open", "close", "acting_as", "record_batch", "names"}
+    } - {"open", "close", "acting_as", "record_batch", "names", "audit_context"}
     assert methods == set(CALLS) | set(STORE_WIDE)
 
 

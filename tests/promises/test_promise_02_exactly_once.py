@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from face_world import U1, U2, VIEWS, dump_hashes, open_memory
 from mnemolog import Memory
 from mnemolog.errors import ProjectionStalled
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 def tell_a_story(memory: Memory) -> None:
     """Turns, statements, corrections, feedback and an erasure of two users."""
@@ -26,6 +29,8 @@ def tell_a_story(memory: Memory) -> None:
         note = memory.remember(scope, f"fact {number % 4}", slot=("walrus", str(number % 3)))
         memory.correct(scope, note.record_id, f"corrected {number}")
         memory.feedback(scope, note.record_id, "up")
+        memory.set_state(scope, "count", {"at": number, f"key {number % 3}": number})
+        memory.context(scope, "walrus", budget=200)
         if number == 7:
             memory.erase(scope, event=turn.event_id).apply()
 
@@ -71,8 +76,10 @@ def test_promise_2_a_batch_that_is_cut_off_leaves_nothing_and_is_folded_again(
     """When the disk fails after the rows of a batch and before its commit, neither rows nor checkpoint stay."""
     tell_a_story(memory)
     memory.operations.catch_up()
+    memory.context(U1, "one more", budget=200)
     memory.record_turn(U1, role="user", content="one more")
     memory.remember(U1, "one more")
+    memory.set_state(U1, "count", {"at": "one more"})
     clean = {name: memory.operations.dump_hash(name)}
     projection = memory._store.runner._shared[name].projection
     fold: Callable[[Any, Sequence[Any]], None] = projection.fold
@@ -101,7 +108,9 @@ def test_promise_2_many_readers_at_once_fold_each_event_once(tmp_path: Path) -> 
         alone.operations.catch_up()
         counted = rows(alone)
     with open_memory(tmp_path / "together", background=True) as memory, ThreadPoolExecutor(8) as pool:
-        readers = [pool.submit(lambda: [memory.recall(U1, "walrus") for _ in range(25)]) for _ in range(7)]
+        readers = [
+            pool.submit(lambda: [memory._reader.record(U1, "x", NOW) for _ in range(25)]) for _ in range(7)
+        ]
         tell_a_story(memory)
         for reader in readers:
             reader.result()

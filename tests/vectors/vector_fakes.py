@@ -1,50 +1,22 @@
-"""A log in memory, a small deterministic embedder that counts, and stores of vectors in a folder."""
+"""A log in memory, and stores of vectors in a folder."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
-import numpy as np
-
+from embedding_fakes import WordHashes
 from mnemolog.consumers.embedding import EmbeddingWorker
 from mnemolog.consumers.indexing import IndexFiller
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.index import EdgeIndex
 from mnemolog.infra.vectors import SqliteVectors
 from mnemolog.projections.dense import DenseScan
-from mnemolog.projections.embedding import Floats, unit
 from support import ROOT
 
 sys.path.append(str(ROOT / "tests" / "projections"))
 
 from projection_fakes import FakeLog
-
-
-class WordHashes:
-    """A bag of hashed words as 64 numbers. `before` is called with the texts of each batch."""
-
-    def __init__(
-        self, space: str = "words@1/64/l2", before: Callable[[Sequence[str]], None] | None = None
-    ) -> None:
-        self.space, self.dimensions = space, 64
-        self.texts: list[str] = []
-        self.before = before or (lambda texts: None)
-
-    def embed(self, texts: Sequence[str]) -> Floats:
-        self.before(texts)
-        self.texts += texts
-        return unit(np.stack([self._one(text) for text in texts]), self.dimensions)
-
-    def _one(self, text: str) -> Floats:
-        rows = [self._word(word) for word in text.lower().split()]
-        return np.sum(rows, axis=0, dtype=np.float32)
-
-    def _word(self, word: str) -> Floats:
-        raw = blake2b(f"{self.space}/{word}".encode(), digest_size=64).digest()
-        return np.frombuffer(raw, np.uint8).astype(np.float32) - 127.5
 
 
 class World:
