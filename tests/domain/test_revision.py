@@ -229,7 +229,7 @@ def test_trust_is_the_minimum_over_what_is_cited() -> None:
         ("he said ok", "'He said ok'!", True),
         ("Password is Abc", "password is aBC", False),
         ("the token is x7Q", "the token is X7q", False),
-        ("it is in /Users/Min", "it is in /users/min", False),
+        ("it is in docs/Plans/Min", "it is in docs/plans/min", False),
         ("Reports go out as Excel", "reports go out as excel.", True),
         ("Ask O'Neil by E-MAIL", "ask o'neil by e-mail", True),
         ("보고서는 Excel로 보내요", "보고서는 excel로 보내요.", True),
