@@ -13,6 +13,8 @@ MOST_REPEATS: Final = 8
 """How many places of one stored text are considered, the last ones."""
 MOST_ADDED: Final = 16
 """How many messages at the end of what is stored are tried as what the last history added."""
+MOST_WORK: Final = 32_000
+"""How many messages are read for that in all, so that long histories stay quick; beyond it fewer are tried."""
 
 
 def new_messages(stored: Sequence[str], incoming: Sequence[str]) -> list[int]:
@@ -48,9 +50,10 @@ def _came_just_before(stored: Sequence[str], incoming: Sequence[str]) -> bool:
         return False
     if Counter(incoming) - Counter(stored):
         return False
+    most = min(len(incoming), len(stored), MOST_ADDED, MOST_WORK // (len(incoming) + len(stored)))
     return any(
         [incoming[index] for index in _read(stored[:-added], incoming)] == list(stored[-added:])
-        for added in range(1, min(len(incoming), len(stored), MOST_ADDED) + 1)
+        for added in range(1, most + 1)
     )
 
 

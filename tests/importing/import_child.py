@@ -1,6 +1,7 @@
 """Imports a file in a process of its own and says on its output what was acknowledged: `import_child.py DATA FILE`.
 
 With a third argument N it kills itself at the Nth step: before and after each append, before and after each place.
+Going over what is there already is no step, so that each run comes further than the one before it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class Telling:
             self._steps.step()
             answer = found(*given, **fields)
             receipts = answer if isinstance(answer, list) else [answer]
+            if receipts and all(isinstance(each, Receipt) and each.duplicate for each in receipts):
+                self._steps.left += 1
+                return answer
             said = [[each.event_id, each.position] for each in receipts if isinstance(each, Receipt)]
             os.write(1, (json.dumps(said) + "\n").encode())
             self._steps.step()
