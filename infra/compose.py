@@ -191,8 +191,7 @@ def _assemble(
 ) -> Store:
     vault, log = _vault_and_log(path, settings, clock)
     views = SqliteViews(path / VIEWS_FOLDER)
-    analyzer = default_analyzer()
-    catalog = Catalog()
+    catalog, analyzer = Catalog(), default_analyzer()
     turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
     curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
     runner = _runner(
