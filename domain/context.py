@@ -212,9 +212,12 @@ def _spend(
     """
     left: list[Entry] = []
     spent = 0
-    for entry in waiting:
+    for at, entry in enumerate(waiting):
+        if spent >= until or filling.spent + later >= filling.budget or before + spent >= share:
+            left += waiting[at:]
+            break
         most = min(filling.budget - filling.spent - later, share - before - spent)
-        cost = filling.take(entry, most) if spent < until else 0
+        cost = filling.take(entry, most)
         spent += cost
         if not cost:
             left.append(entry)

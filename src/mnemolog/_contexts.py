@@ -137,7 +137,7 @@ class Contexts:
         records = self._records(asked) if {"boot", "tools", "memory"} & set(asked.groups) else []
         summary = self._summary(asked)
         raw = self._raw(asked, summary)
-        hits = self._reader.hits(asked.scope, asked.query, asked.candidates, asked.now, asked.position)
+        hits = self._hits(asked)
         for group in asked.groups:
             if group == "boot":
                 rules = [record_entry(each, asked.session) for each in records if _is_rule(each)]
@@ -152,6 +152,13 @@ class Contexts:
 
     def _records(self, asked: Asked) -> list[Record]:
         return self._reader.current(asked.scope, asked.now, asked.position)
+
+    def _hits(self, asked: Asked) -> list[Hit]:
+        """As many as memory can have: beside other layers it seldom gets half of the budget."""
+        if "memory" not in asked.groups:
+            return []
+        most = asked.candidates if len(asked.groups) == 1 else 10 + asked.candidates // 2
+        return self._reader.hits(asked.scope, asked.query, most, asked.now, asked.position)
 
     def _recalled(self, asked: Asked, hits: Sequence[Hit], raw: Sequence[TurnRow]) -> list[Entry]:
         """Turns by how well they answer. Those of the session itself stand where they were said."""

