@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,10 +17,13 @@ from mnemolog.domain.principal import Tier
 
 TokenCounter = Callable[[str], int]
 
-NOT_LETTERS: Final = bytes(sorted(set(range(128)) - set(string.ascii_letters.encode())))
-NOT_DIGITS: Final = bytes(sorted(set(range(128)) - set(string.digits.encode())))
-_SPACES: Final = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
-_BREAK: Final = re.compile(r"(?<!\s)[^\S ]")
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_LONG_WORD: Final = re.compile(r"[A-Za-z]{7,}")
+_SHORT: Final = re.compile(r"[0-9]{1,2}|[!-/:-@\[-`{-~]{1,2}|[^\S ]\s*|\s{2,}")
+"""Two digits, two marks, or a run of white space that is more than one blank."""
+_HANGUL: Final = re.compile("[ㄱ-ㆎ가-힣]")
+_EAST_ASIAN: Final = re.compile("[\u3000-\u9fff\uf900-\ufaff]")
+_NEAR: Final = re.compile("[\x80-\u06ff]")
 
 
 class Layer(StrEnum):
@@ -119,17 +121,18 @@ class Assembly:
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text without a tokenizer, on the safe side.
+    """Tokens of a text without a tokenizer: seldom fewer, and for prose a fifth more, than those of OpenAI's.
 
-    Three letters of ASCII, two digits, one mark or line break, and two thirds of any other character are a token.
+    A word of up to six letters is a token, a longer one more; the characters of other scripts cost 1 to 2.5 each.
     """
-    words, plain = text.split(), text.encode("ascii", "ignore")
-    letters = len(plain.translate(None, NOT_LETTERS))
-    digits = len(plain.translate(None, NOT_DIGITS))
-    solid = len(plain.translate(None, _SPACES))
-    wide = sum(map(len, words)) - solid
-    marks = solid - letters - digits + len(_BREAK.findall(text))
-    return max(len(words), (letters + 2) // 3) + (digits + 1) // 2 + marks + (3 * wide + 1) // 2
+    count = len(_WORD.findall(text)) + len(_SHORT.findall(text))
+    for word in _LONG_WORD.findall(text):
+        count += (len(word) - 2) // 5 if word[1:].islower() else (len(word) - 1) // 3
+    if text.isascii():
+        return count
+    hangul, asian, near = (len(some.findall(text)) for some in (_HANGUL, _EAST_ASIAN, _NEAR))
+    others = len(text) - len(text.encode("ascii", "ignore")) - hangul - asian - near
+    return count + -(-(32 * hangul + 24 * asian + 20 * near + 50 * others) // 20)
 
 
 @dataclass(slots=True)

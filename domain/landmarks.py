@@ -122,6 +122,8 @@ _CUES: Final = {
     ),
 }
 _FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_INJECTED: Final = re.compile(r"<memory(?: now)?>.*?(?:</memory>|\Z)", re.DOTALL)
+"""A context that an agent repeats: what it says was said before, and counts there."""
 _QUOTED: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _BREAKS: Final = re.compile(r"(?<=[.!?。！？])[\"'”’)]*\s+|[\r\n]+")
 _BULLET: Final = re.compile(r"^\s*(?:[-*•#]+|\d{1,3}[.)])\s+")
@@ -139,8 +141,8 @@ _STOP: Final = frozenset(
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a turn, without code blocks and what it quotes from elsewhere."""
-    text = _QUOTED.sub("", _FENCED.sub("\n", text[:_READ]))
+    """The sentences of a turn, without code blocks, contexts that it repeats and what it quotes from elsewhere."""
+    text = _QUOTED.sub("", _INJECTED.sub("\n", _FENCED.sub("\n", text[:_READ])))
     held = ""
     for piece in _BREAKS.split(text):
         piece = f"{held} {piece}".strip() if held else piece.strip()

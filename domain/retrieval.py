@@ -210,8 +210,8 @@ def _own(
     """
     keys, given = [one.key for one in pool], scores.moments
     lexical = _z([scores.lexical.get(key, 0.0) for key in keys], LEXICAL, given)
-    dense = _z([scores.dense.get(key) for key in keys], DENSE, given)
-    window = _z([scores.window.get(key) for key in keys], WINDOW, given)
+    dense = _z(list(map(scores.dense.get, keys)), DENSE, given)
+    window = _z(list(map(scores.window.get, keys)), WINDOW, given)
     shares = [weights.window * lean for lean in leaning]
     both = weights.dense + weights.window
     return {
@@ -234,10 +234,13 @@ def _z(values: Sequence[float | None], name: str, given: Mapping[str, Moments]) 
 
     so that a meaningless difference between two candidates does not weigh as much as a word that only one has.
     """
-    moments = given.get(name) or moments_of([value for value in values if value is not None])
+    known = [value for value in values if value is not None]
+    moments = given.get(name) or moments_of(known)
     prior = _PRIOR_CANDIDATES * _PRIOR_DEVIATION[name] ** 2
     spread = math.sqrt((moments.count * moments.deviation**2 + prior) / (moments.count + _PRIOR_CANDIDATES))
     mean = moments.mean
+    if len(known) == len(values):
+        return [(value - mean) / spread for value in known]
     return [None if value is None else (value - mean) / spread for value in values]
 
 

@@ -127,11 +127,11 @@ class CuratedView:
 
     def sketches(self, conn: Connection, scopes: Collection[int], now: datetime) -> dict[int, Record]:
         """Every record by its number, judged, without its content and what it rests on: for ranking."""
-        rows = conn.execute(self._sketch, {"scopes": list(scopes)}).mappings()
         numbers, records = {}, []
-        for row in rows:
-            values = {**row, "status": Status(row["status"]), "authority": Tier(row["authority"])}
-            numbers[row["id"]] = values.pop("number")
+        for number, *row in conn.execute(self._sketch, {"scopes": list(scopes)}):
+            values: dict[str, Any] = dict(zip(_SKETCHED, row, strict=True))
+            values["status"], values["authority"] = Status(values["status"]), Tier(values["authority"])
+            numbers[values["id"]] = number
             records.append(Record(version=0, **values))
         return {numbers[record.id]: record for record in _judge(records, microseconds(now))}
 

@@ -61,8 +61,11 @@ class DenseScan:
     def holds(self, scopes: Collection[ScopeIds]) -> bool:
         """Whether there is any vector in these scopes."""
         change = self._rows.change()
-        found = [self._matrix(scope, kind).refresh(change) for scope in scopes for kind in Kind]
-        self._evict()
+        matrices = [self._matrix(scope, kind) for scope in scopes for kind in Kind]
+        before = sum(matrix.bytes for matrix in matrices)
+        found = [matrix.refresh(change) for matrix in matrices]
+        if sum(matrix.bytes for matrix in matrices) > before:
+            self._evict()
         return any(found)
 
     def forget(self) -> None:

@@ -28,6 +28,8 @@ MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
 """Characters of a query that are searched for."""
 TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
+STRICT_US: Final = 32 * 86_400_000_000
+"""Microseconds of the longest stretch, a month, by which words such as "last week" bound when a thing was said."""
 Moment = datetime | str | None
 
 
@@ -92,9 +94,10 @@ class Recaller:
         if words is None:
             return Question(query, now, k, Facts(), filters)
         since, until = (None if at is None else ingress.microseconds(at) for at in (words.since, words.until))
-        # A date may as well be what was spoken about: it stays among the words, and only lifts.
-        text = words.query if words.relative else query
-        return Question(text, now, k, Facts(since_us=since, until_us=until, strict=words.relative), filters)
+        strict = words.relative and since is not None and until is not None and until - since <= STRICT_US
+        # A date or a year may as well be what was spoken about: it stays among the words, and only lifts.
+        text = words.query if strict else query
+        return Question(text, now, k, Facts(since_us=since, until_us=until, strict=strict), filters)
 
     def _filters(self, scope: Scope, asked: Asked) -> Filters:
         since, until = (self._reader.bound(scope, getattr(asked, what), what) for what in ("since", "until"))

@@ -352,7 +352,7 @@ class Memory:
         exact: levels that must equal the scope's, absence included; True for all. A level may be `ANY`.
         kinds: turn, chunk, tool_call, tool_result and kinds of records. author, tool: of turns; slot, status: of
         records. history: superseded records too. What the query says of time ("last week", "지난주") is a bound in
-        the zone of the session, else of `now`; without such turns, and for dates, it only lifts.
+        the zone of the session, else of `now`; without such turns, and for dates and years, it only lifts.
         """
         self._guard.enter(Action.READ, scope)
         hits = self._reader.recall(scope, query, k, Asked(**asked))

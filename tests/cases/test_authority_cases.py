@@ -33,6 +33,12 @@ def test_a_quoted_memory_block_makes_no_memory(memory: Memory) -> None:
     (record,) = memory.records(U1)
     assert record.event_ids == (note.event_id,)
     assert record.version == 1
+    memory.close_session(U1)
+    memory.record_turn(U1, role="user", content="We decided to ship on Friday")
+    memory.operations.embed()
+    memory._store.summarising.run_once()
+    (summary,) = memory.log(limit=100, topics={"SummaryWritten"})
+    assert "Friday" in repr(summary.event) and "PDF" not in repr(summary.event)
 
 
 def test_an_agents_paraphrase_does_not_outrank_its_source(memory: Memory) -> None:

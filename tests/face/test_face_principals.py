@@ -54,6 +54,8 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "erase": (Action.ERASE, lambda m, e, r: m.erase(U1, record=r)),
 }
 STORE_WIDE: dict[str, tuple[Action, Call]] = {
+    "vectors": (Action.INSPECT, lambda m, e, r: m.operations.vectors()),
+    "embed": (Action.OPERATE, lambda m, e, r: m.operations.embed()),
     "policy": (Action.INSPECT, lambda m, e, r: m.operations.policy()),
     "policy_document": (Action.INSPECT, lambda m, e, r: m.operations.policy_document()),
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),

@@ -139,7 +139,7 @@ def test_what_lies_outside_leaves_less_of_a_window(memory: Memory, field: str) -
 def test_a_floor_acts(memory: Memory, field: str) -> None:
     """With a floor a layer's one large entry stays in a full context; without it, it goes."""
     fill(memory)
-    large = "large " * 160
+    large = "large " * 400
     kinds = {"boot": "constraint", "tools": "reference", "memory": "fact"}
     if field == "session":
         large_id = memory.record_turn(U1, role="user", content=large).event_id
