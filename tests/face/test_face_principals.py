@@ -61,8 +61,6 @@ STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
     "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
     "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
-    "vectors": (Action.INSPECT, lambda m, e, r: m.operations.vectors()),
-    "embed": (Action.OPERATE, lambda m, e, r: m.operations.embed()),
     "parked": (Action.INSPECT, lambda m, e, r: m.operations.parked()),
     "verify_log": (Action.INSPECT, lambda m, e, r: m.operations.verify_log()),
     "catch_up": (Action.OPERATE, lambda m, e, r: m.operations.catch_up()),
