@@ -231,7 +231,7 @@ class Summarising:
         """What went wrong in the background."""
         return self._supervisor.trouble
 
-    def start(self, poll: float = 1.0) -> None:
+    def start(self, poll: float = 0.1) -> None:
         """Write what is due in a daemon thread: soon after appends, and at least every `poll` seconds."""
         if self._thread is None or not self._thread.is_alive():
             self._stopping.clear()

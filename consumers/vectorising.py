@@ -71,7 +71,7 @@ class Vectorising:
         embedder: Callable[[], Embedder] | None,
         *,
         exact_up_to: int = EXACT_UP_TO,
-        poll: float = 0.2,
+        poll: float = 0.1,
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll = exact_up_to, poll

@@ -32,7 +32,18 @@ TRY = (
     f"status --data {DATA}",
     f"recall '배포 요일' --tenant hanul --user min --project settlement --data {DATA}",
 )
-LAYERS = {"memory": "current records", "hits": "what the words found", "recent": "the session's last turns"}
+LAYERS = {
+    "boot": "constraints, which come first",
+    "working": "the state of tasks",
+    "reference": "where to look things up",
+    "memory": "current records",
+    "recalled": "turns that the question found",
+    "summary": "the session so far",
+    "landmark": "decisions and rules of the session",
+    "recent": "the session's last turns",
+    "open": "what is still open",
+    "state": "what is being done right now",
+}
 
 console = Console(width=110)
 
