@@ -124,23 +124,27 @@ class Writer:
         subjects = self._subjects(scope, caller, about, at)
         home = belongs.user or subjects[0]
         event_id = self._store.ids.event_id()
-        return Draft(
-            id=event_id,
-            event=self._with_blob(event_id, event, subjects),
-            scope=belongs,
-            stream=stream or self.stream(belongs),
-            occurred_at=at,
-            actor=self._guard.actor(belongs.tenant),
-            role=self._guard.principal.role,
-            origin=origin,
-            digest=self.digest(home, event, stream),
-            subjects=subjects,
-            key=self._key(home, belongs, about.key),
-            expected_version=about.expected_version,
-            sources=about.sources,
-            causation=about.causation,
-            began_at=began_at,
-        )
+        try:
+            return Draft(
+                id=event_id,
+                event=self._with_blob(event_id, event, subjects),
+                scope=belongs,
+                stream=stream or self.stream(belongs),
+                occurred_at=at,
+                actor=self._guard.actor(belongs.tenant),
+                role=self._guard.principal.role,
+                origin=origin,
+                digest=self.digest(home, event, stream),
+                subjects=subjects,
+                key=self._key(home, belongs, about.key),
+                expected_version=about.expected_version,
+                sources=about.sources,
+                causation=about.causation,
+                began_at=began_at,
+            )
+        except ErasedScope:  # its keys went since the look at the fences
+            self._store.vault.count_refusal(scope)
+            raise
 
     def ids(self, scope: Scope, occurred_us: int) -> ScopeIds:
         """Random ids of a scope, made if new. Raises ErasedScope for what was erased, and counts it."""
