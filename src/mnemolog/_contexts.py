@@ -256,28 +256,32 @@ class Contexts:
         return found is not None and found.status in READABLE and found.version == entry.version
 
     def _receipt(self, asked: Asked, made: Assembly) -> ContextReceipt:
-        """Append the receipt to the log. It outlives the session that it was for."""
+        """Append the receipt to the log. It outlives the session, and the person, that it was for."""
         ids = self._guard.noting_ids(asked.scope)
-        home = ids.user or ids.tenant
         entries = tuple(_line(item.entry, item.tokens) for item in made.placed)
+        try:
+            receipt = self._note(asked, made, entries, ids)
+        except ErasedScope:
+            try:
+                receipt = self._note(asked, made, entries, ScopeIds(without_session(ids)))
+            except ErasedScope:
+                receipt = self._note(asked, made, entries, ScopeIds(ids.at(())))
+        where = receipt.event_id, receipt.position
+        return ContextReceipt(*where, asked.budget, made.tokens, entries, made.left_out, asked.position)
+
+    def _note(
+        self, asked: Asked, made: Assembly, entries: tuple[dict[str, Any], ...], ids: ScopeIds
+    ) -> Receipt:
+        home, hashed = ids.user or ids.tenant, self._store.vault.keyed_hash
         event = ContextAssembled(
-            query=self._store.vault.keyed_hash(home, b"query", asked.query.encode()).hex(),
+            query=hashed(home, b"query", asked.query.encode()).hex(),
             budget=asked.budget,
             tokens=made.tokens,
             entries=entries,
             left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out),
             position=asked.position,
         )
-        try:
-            receipt = self._note(event, ids)
-        except ErasedScope:
-            receipt = self._note(event, ScopeIds(without_session(ids)))
-        where = receipt.event_id, receipt.position
-        return ContextReceipt(*where, asked.budget, made.tokens, entries, made.left_out, asked.position)
-
-    def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
-        home = ids.user or ids.tenant
-        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
+        stream = hashed(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
         draft = replace(self._guard.note(event, ids), scope=ids, stream=stream, subjects=(home,))
         return self._store.accesses.append([draft])[0]
 
