@@ -326,6 +326,19 @@ def standing(peers: Sequence[Record], now_us: int) -> list[Record]:
     ]
 
 
+def standing_alone(
+    status: Status, from_us: int | None, to_us: int | None, expires_us: int | None, now_us: int
+) -> Status:
+    """What `standing` says of a record that has no peers, without making a record for it."""
+    if status is not Status.ACTIVE and status is not Status.DISPUTED:
+        return status
+    if from_us is not None and now_us < from_us:
+        return Status.NOT_YET_VALID
+    if (to_us is not None and to_us <= now_us) or (expires_us is not None and expires_us <= now_us):
+        return Status.EXPIRED
+    return Status.DISPUTED if status is Status.DISPUTED else Status.CURRENT
+
+
 def _holds(record: Record, now_us: int) -> bool:
     """Half-open: [valid_from, valid_to). Equal bounds hold nowhere."""
     return (record.from_us is None or record.from_us <= now_us) and (

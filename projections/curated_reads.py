@@ -21,7 +21,7 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
-from mnemolog.domain.revision import chronicle, settle, standing
+from mnemolog.domain.revision import chronicle, settle, standing, standing_alone
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
 
@@ -127,13 +127,15 @@ class CuratedView:
 
     def sketches(self, conn: Connection, scopes: Collection[int], now: datetime) -> dict[int, Record]:
         """Every record by its number, judged, without its content and what it rests on: for ranking."""
-        numbers, records = {}, []
-        for number, *row in conn.execute(self._sketch, {"scopes": list(scopes)}):
-            values: dict[str, Any] = dict(zip(_SKETCHED, row, strict=True))
-            values["status"], values["authority"] = Status(values["status"]), Tier(values["authority"])
+        numbers: dict[str, int] = {}
+        groups: dict[_Group, list[dict[str, Any]]] = {}
+        for number, *row in conn.execute(self._sketch, {"scopes": list(scopes)}).fetchall():
+            values = dict(zip(_SKETCHED, row, strict=True))
             numbers[values["id"]] = number
-            records.append(Record(version=0, **values))
-        return {numbers[record.id]: record for record in _judge(records, microseconds(now))}
+            groups.setdefault((values["scope"], values["group"]), []).append(values)
+        now_us = microseconds(now)
+        judged = (record for peers in groups.values() for record in _judged_group(peers, now_us))
+        return {numbers[record.id]: record for record in judged}
 
     def numbered(
         self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], now: datetime
@@ -235,6 +237,18 @@ def _judge(records: Sequence[Record], now_us: int) -> list[Record]:
         else:
             groups.setdefault((record.scope, record.group), []).append(record)
     return loose + [judged for peers in groups.values() for judged in standing(peers, now_us)]
+
+
+def _judged_group(peers: list[dict[str, Any]], now_us: int) -> list[Record]:
+    """Most records have no peers, and need no comparing."""
+    for values in peers:
+        values["status"], values["authority"] = Status(values["status"]), Tier(values["authority"])
+    if len(peers) > 1:
+        return standing([Record(version=0, **values) for values in peers], now_us)
+    (values,) = peers
+    times = values["from_us"], values["to_us"], values["expires_us"]
+    values["status"] = standing_alone(values["status"], *times, now_us)
+    return [Record(version=0, **values)]
 
 
 def _wanted(kinds: Collection[str] | None, statuses: Collection[Status] | None, include_history: bool) -> Any:

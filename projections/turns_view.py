@@ -28,6 +28,15 @@ _SKETCH: Final = (
 )
 _SKETCHED: Final = _SKETCH.where(TURNS.c.position.in_(bindparam("positions", expanding=True)))
 _SKETCH_BEHIND: Final = _SKETCH.where(TURNS.c.position > bindparam("after"))
+_NEAR: Final = (
+    "(SELECT json_group_array(position) FROM (SELECT n.position FROM turns n WHERE n.session = t.session"
+    " AND n.position {} t.position AND (n.role IS NULL OR n.role <> 'system') ORDER BY n.position {} LIMIT 2))"
+)
+_BESIDE: Final = (
+    f"SELECT t.position, {_NEAR.format('<', 'DESC')}, {_NEAR.format('>', 'ASC')}"
+    " FROM json_each(?) k CROSS JOIN turns t"
+    " WHERE t.position = k.value AND t.session IS NOT NULL AND t.scope IN (SELECT value FROM json_each(?))"
+)
 _ERROR, _BLOB = (list(TURNS.c.keys()).index(name) for name in ("error", "blob"))
 
 
@@ -148,20 +157,12 @@ def sketches(
 
 def beside(conn: Connection, scopes: Collection[int], positions: Sequence[int]) -> set[tuple[int, int]]:
     """Pairs of turns that follow each other in a session, up to two turns before and behind each position."""
+    rows = conn.exec_driver_sql(_BESIDE, (json.dumps(list(positions)), json.dumps(list(scopes))))
     pairs: set[tuple[int, int]] = set()
-    for row in sketches(conn, scopes, positions):
-        if row.session is not None:
-            run = [*_near(conn, row, "<", "DESC")[::-1], row.position, *_near(conn, row, ">", "ASC")]
-            pairs |= set(pairwise(run))
+    for position, before, behind in rows:
+        run = sorted([position, *json.loads(before), *json.loads(behind)])
+        pairs |= set(pairwise(run))
     return pairs
-
-
-def _near(conn: Connection, row: Sketch, side: str, order: str) -> list[int]:
-    sql = (
-        f"SELECT position FROM turns WHERE session = ? AND position {side} ?"
-        f" AND (role IS NULL OR role <> 'system') ORDER BY position {order} LIMIT 2"
-    )
-    return [found[0] for found in conn.exec_driver_sql(sql, (row.session, row.position))]
 
 
 def get(conn: Connection, event_id: str, scopes: Collection[int]) -> TurnRow | None:

@@ -59,12 +59,14 @@ def list_views(call: Call) -> None:
 
 
 def lag(call: Call) -> int:
-    """Show how many events each view is behind; exit code 9 while events are parked or a view has failed.
+    """Show how many events each view and the vectors are behind, and how many changes the index is.
+
+    Exit code 9 while events are parked or a view has failed.
 
     Example: mnemolog projections lag --json
     """
     with call.memory() as memory:
-        found = memory.operations.projections()
+        found = [*memory.operations.projections(), *memory.operations.vectors()]
     if call.out.as_json:
         names = ("name", "position", "head", "lag", "parked", "waiting", "state")
         call.out.lines([{name: getattr(view, name) for name in names} for view in found])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from mnemolog._guard import Guard, without_session
 from mnemolog.consumers.accesses import Reader
+from mnemolog.domain.errors import ErasedScope
 from mnemolog.domain.events import FORGOTTEN, Forgotten
 from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
@@ -40,10 +42,9 @@ class Trail:
         where = ScopeIds(without_session(self._guard.noting_ids(scope)))
         hashed = None
         if query is not None:
-            home = where.user or where.tenant
-            hashed = self._store.vault.keyed_hash(
-                home, b"query", query.encode("utf-8", "surrogatepass")
-            ).hex()
+            home, text = where.user or where.tenant, query.encode("utf-8", "surrogatepass")
+            with suppress(ErasedScope):  # meanwhile
+                hashed = self._store.vault.keyed_hash(home, b"query", text).hex()
         reader = Reader(where, self._guard.actor(where.tenant), self._guard.principal.role)
         unique = list(dict.fromkeys(ids))
         self._store.accesses.note(reader, action, unique, self._store.position, hashed)

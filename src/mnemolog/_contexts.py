@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -259,41 +260,48 @@ class Contexts:
         return found is not None and found.status in READABLE and found.version == entry.version
 
     def _receipt(self, asked: Asked, made: Assembly) -> ContextReceipt:
-        """Append the receipt to the log. It outlives the session that it was for."""
+        """Append the receipt to the log. It outlives the session, and the person, that it was for."""
         ids = self._guard.noting_ids(asked.scope)
-        home = ids.user or ids.tenant
-        entries = tuple(_line(item.entry, item.tokens) for item in made.placed)
-        event = ContextAssembled(
-            query=self._store.vault.keyed_hash(home, b"query", asked.query.encode()).hex(),
-            budget=asked.budget,
-            tokens=made.tokens,
-            entries=entries,
-            left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out[:MAX_LEFT_OUT]),
-            position=asked.position,
-            omitted=len(made.left_out),
-            incomplete=any(self._reader.is_parked(view, ids) for view in _READ),
-        )
-        try:
-            receipt = self._note(event, ids)
-        except ErasedScope:
-            receipt = self._note(event, ScopeIds(without_session(ids)))
+        incomplete = any(self._reader.is_parked(view, ids) for view in _READ)
+        receipt, event = self._noted(asked, made, ids, incomplete)
         return ContextReceipt(
             receipt.event_id,
             receipt.position,
             asked.budget,
             made.tokens,
-            entries,
+            event.entries,
             made.left_out[:MAX_LEFT_OUT],
             asked.position,
             event.omitted,
             event.incomplete,
         )
 
-    def _note(self, event: ContextAssembled, ids: ScopeIds) -> Receipt:
-        home = ids.user or ids.tenant
-        stream = self._store.vault.keyed_hash(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
+    def _noted(
+        self, asked: Asked, made: Assembly, ids: ScopeIds, incomplete: bool
+    ) -> tuple[Receipt, ContextAssembled]:
+        """Note the receipt where it belongs, or in what is left of that when it was erased meanwhile."""
+        for place in (ids, without_session(ids)):
+            with suppress(ErasedScope):
+                return self._note(asked, made, ScopeIds(place), incomplete)
+        return self._note(asked, made, ScopeIds(ids.at(())), incomplete)
+
+    def _note(
+        self, asked: Asked, made: Assembly, ids: ScopeIds, incomplete: bool
+    ) -> tuple[Receipt, ContextAssembled]:
+        home, hashed = ids.user or ids.tenant, self._store.vault.keyed_hash
+        event = ContextAssembled(
+            query=hashed(home, b"query", asked.query.encode()).hex(),
+            budget=asked.budget,
+            tokens=made.tokens,
+            entries=tuple(_line(item.entry, item.tokens) for item in made.placed),
+            left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out[:MAX_LEFT_OUT]),
+            position=asked.position,
+            omitted=len(made.left_out),
+            incomplete=incomplete,
+        )
+        stream = hashed(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
         draft = replace(self._guard.note(event, ids), scope=ids, stream=stream, subjects=(home,))
-        return self._store.accesses.append([draft])[0]
+        return self._store.accesses.append([draft])[0], event
 
 
 def token_counter(tokenizer: Tokenizer | None) -> TokenCounter:

@@ -13,7 +13,7 @@ from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.normalise import normal_form, slot_key, statement_key
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Act, Assertion, Evidence, Record, Status, microseconds
-from mnemolog.domain.revision import chronicle, settle, standing
+from mnemolog.domain.revision import chronicle, settle, standing, standing_alone
 
 PEERS = st.lists(
     st.builds(
@@ -262,3 +262,17 @@ def test_a_time_without_zone_is_refused(moment: str) -> None:
     """There is no guessing of zones inside."""
     with pytest.raises(InvalidInput):
         microseconds(moment)
+
+
+@given(peers=PEERS, now=st.integers(0, 9), status=st.sampled_from(Status))
+def test_a_record_without_peers_is_judged_alike_either_way(
+    peers: list[dict[str, object]], now: int, status: Status
+) -> None:
+    """What is judged without comparing gets the status that the comparison gives."""
+    if status not in (Status.ACTIVE, Status.DISPUTED, Status.RETRACTED, Status.FORGOTTEN):
+        return
+    for values in peers:
+        record = replace(peer(1, values), status=status)
+        (judged,) = standing([record], now)
+        times = record.from_us, record.to_us, record.expires_us
+        assert standing_alone(status, *times, now) is judged.status
