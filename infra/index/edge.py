@@ -1,7 +1,9 @@
 """`EdgeIndex`: the `VectorIndex` of the leading process, over shards of Qdrant Edge.
 
 Its own write-ahead log is off, for that keeps what was removed. So what is on disk is what was flushed: the pointer
-file says up to which change that is, and whoever fills the index repeats the rest after a crash.
+file says up to which change that is. A process that died while it changed shards may have left any part of the change
+there, and repeating it is not always taken; so the pointer says beforehand that shards are being changed, and an index
+left so is made anew from its rows.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _INDEXED: Final = (*RECORD_LEVELS, "kind", "scope")
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """What is on disk. made: shards that have points; dirty: those that hold bytes of removed vectors."""
+    """What is on disk. made: shards that have points; dirty: those that hold bytes of removed vectors; changing: now."""
 
     space: str
     dimensions: int
@@ -51,6 +53,7 @@ class _Pointer:
     width: int = SHARDS
     made: tuple[int, ...] = ()
     dirty: tuple[int, ...] = ()
+    changing: bool = False
     format: int = FORMAT
 
 
@@ -124,12 +127,13 @@ class EdgeIndex:
             generation = self._filling()
             pointer = generation.pointer
             gone, added = _by_shard(generation, changes)
+            self._put(generation, replace(pointer, changing=True))
             for number in sorted({*gone, *added}):
                 if number in generation.shards or number in added:
                     _update(generation.shard(number), gone.get(number, []), added.get(number, []))
             made = tuple(sorted(generation.shards))
             dirty = tuple(sorted({*pointer.dirty, *gone} & {*made}))
-            self._flushed(generation, replace(pointer, flushed=changes.change, made=made, dirty=dirty))
+            self._put(generation, replace(pointer, flushed=changes.change, made=made, dirty=dirty))
 
     def activate(self) -> None:
         """Let searches see the index that was begun, at once, and drop the one before."""
@@ -150,10 +154,11 @@ class EdgeIndex:
             live = self._live
             if live is None or not live.pointer.dirty:
                 return
-            for number in live.pointer.dirty:
-                live.shards[number].optimize()
-                live.shards[number].flush()
-            self._flushed(live, replace(live.pointer, dirty=()))
+            pointer = live.pointer
+            self._put(live, replace(pointer, changing=True))
+            for number in pointer.dirty:
+                _optimise(live.shards[number])
+            self._put(live, replace(pointer, dirty=()))
 
     def search(
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
@@ -215,7 +220,7 @@ class EdgeIndex:
             raise CorruptStore("the vector index was not begun: begin it with a space")
         return generation
 
-    def _flushed(self, generation: _Generation, pointer: _Pointer) -> None:
+    def _put(self, generation: _Generation, pointer: _Pointer) -> None:
         generation.pointer = pointer
         if generation is self._live:
             _write_pointer(self._folder / _POINTER, pointer)
@@ -229,6 +234,8 @@ class EdgeIndex:
     def _open_live(self) -> _Generation | None:
         """The index that the pointer names; None where there is none, or it is damaged: it is then made anew."""
         pointer = _read_pointer(self._folder / _POINTER)
+        if pointer is not None and pointer.changing:
+            pointer = None
         for folder in self._folder.iterdir():
             if folder.is_dir() and (pointer is None or folder.name != str(pointer.generation)):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -306,6 +313,12 @@ def _update(shard: EdgeShard, gone: list[str], added: list[Point]) -> None:
     shard.update(UpdateOperation.delete_points(removed))
     if added:
         shard.update(UpdateOperation.upsert_points(added))
+    shard.flush()
+
+
+def _optimise(shard: EdgeShard) -> None:
+    """Rewrite its segments without what was removed."""
+    shard.optimize()
     shard.flush()
 
 

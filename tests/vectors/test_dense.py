@@ -10,7 +10,7 @@ import pytest
 from vector_fakes import WordHashes, World, of_user
 
 from mnemolog.domain.errors import StoreInUse
-from mnemolog.infra.index import EdgeIndex
+from mnemolog.infra.index import EdgeIndex, edge
 from mnemolog.projections.dense import DenseScan, nearest
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch, embed_query
 from mnemolog.projections.vectors import Changes, Kind
@@ -152,6 +152,30 @@ def test_a_damaged_index_is_made_anew(make_world: Callable[..., World]) -> None:
     world.close()
     for path in (world.folder / "index").rglob("segment.json"):
         path.write_bytes(b"{")
+    again = make_world(log=log)
+    assert again.index.space is None
+    again.filler.catch_up()
+    assert again.indexed() == again.stored()
+
+
+@pytest.mark.parametrize("when", ["apply", "compact"])
+def test_an_index_left_in_a_change_is_made_anew(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A process that dies between a shard's change and the pointer's leaves an index that is not trusted."""
+    world = filled(make_world())
+    world.log.erase_events(world.log.rows[2])
+    world.worker.erase()
+
+    def die(*_: object) -> None:
+        raise SystemExit("killed here")
+
+    monkeypatch.setattr(edge, "_update" if when == "apply" else "_optimise", die)
+    with pytest.raises(SystemExit):
+        world.filler.purge()
+    monkeypatch.undo()
+    log = world.log
+    world.close()
     again = make_world(log=log)
     assert again.index.space is None
     again.filler.catch_up()
