@@ -43,7 +43,10 @@ _INDEXED: Final = (*RECORD_LEVELS, "kind", "scope")
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """What is on disk. made: shards that have points; dirty: those that hold bytes of removed vectors; changing: now."""
+    """What is on disk.
+
+    made: shards that have points; dirty: those that hold bytes of removed vectors; changing: shards are being changed.
+    """
 
     space: str
     dimensions: int
