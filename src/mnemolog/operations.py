@@ -220,12 +220,15 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=sizes,
+            leads=store.leadership.leads,
+            leader=store.leadership.leader(),
         )
 
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""
         troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
         troubles.append(("summaries' worker", self._store.summarising.trouble))
+        troubles.append(("the look at other processes", self._store.leadership.trouble))
         for name, trouble in troubles:
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
