@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
@@ -24,7 +25,7 @@ def main() -> None:
         try:
             answer = {"value": eval(line, names)}
         except Exception as error:
-            answer = {"error": type(error).__name__, "text": str(error)}
+            answer = {"error": type(error).__name__, "text": "".join(format_exception(error))}
         print(json.dumps(answer, default=str), flush=True)
     memory.close()
 

@@ -37,6 +37,7 @@ def test_all_write_and_all_read_at_once(tmp_path: Path, start: Start) -> None:
             assert contents(memory, U1)[-1] == f"the leader notes {n}"
             memory.remember(U1, f"따르는 쪽이 적는다 {n}")
             assert leader.ask("contents(memory, U1)")[-1] == f"따르는 쪽이 적는다 {n}"
+        leader.ask("memory.operations.embed()")
         assert texts(memory, U1, "노트 leader") == leader.ask("texts(memory, U1, '노트 leader')")
         assert memory.operations.verify_log() == len(list(memory.log(limit=100)))
 
@@ -102,7 +103,10 @@ def test_an_erasure_reaches_the_other_processes(tmp_path: Path, start: Start) ->
         assert [store for store in receipt.stores if store.readable] == []
         assert leader.ask("texts(memory, U1, 'zebrafish')") == texts(memory, U1, "zebrafish") == []
         assert len(leader.ask("texts(memory, U2, 'sparrow', k=50)")) == 30
-        leader.ask("memory.record_turn(U1, role='user', content='back again').event_id")
+        with pytest.raises(RuntimeError, match="ErasedScope"):
+            leader.ask("memory.record_turn(U1, role='user', content='in the erased session').event_id")
+        anew = "Scope('acme', user='u-1', project='billing', session='s-2')"
+        leader.ask(f"memory.record_turn({anew}, role='user', content='back again').event_id")
         assert texts(memory, U1, "again") == ["back again"]
         assert files_with(tmp_path / "data", "zebrafish", "얼룩물고기") == set()
         assert not memory.operations.finish_erasures()
