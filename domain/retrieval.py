@@ -244,13 +244,16 @@ def _z(values: Sequence[float | None], name: str, given: Mapping[str, Moments]) 
     return [None if value is None else (value - mean) / spread for value in values]
 
 
-def moments_of(values: Collection[float]) -> Moments:
-    """Mean and deviation, to the same digit in whatever order the values come."""
-    if not values:
+def moments_of(values: Collection[float], zeros: int = 0) -> Moments:
+    """Mean and deviation, to the same digit in whatever order the values come. zeros: how many 0.0 more there are."""
+    count = len(values) + zeros
+    if not count:
         return Moments(0, 0.0, 0.0)
-    mean = math.fsum(values) / len(values)
-    variance = math.fsum([(value - mean) ** 2 for value in values]) / len(values)
-    return Moments(len(values), mean, math.sqrt(variance))
+    mean = math.fsum(values) / count
+    # A square times a power of two is exact, so the zeros need one term for each bit of their number.
+    far = [mean**2 * 2.0**bit for bit in range(zeros.bit_length()) if zeros >> bit & 1]
+    variance = math.fsum([*((value - mean) ** 2 for value in values), *far]) / count
+    return Moments(count, mean, math.sqrt(variance))
 
 
 def _around(pool: Sequence[Candidate], base: Sequence[float], weights: Weights) -> list[float]:

@@ -40,6 +40,7 @@ from mnemolog.projections.access import Accessed
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids, Projection
+from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
 from mnemolog.projections.turn_tables import TurnTables
@@ -90,6 +91,10 @@ class Store:
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
     process: int = field(default_factory=os.getpid)
     closed: bool = False
+    records: RecordTables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.records = RecordTables(self.curated)
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mnemolog._guard import Guard, without_session
-from mnemolog._reading import Reader, Views
+from mnemolog._reading import Reader, Stated, Views
 from mnemolog._recalling import MAX_QUERY
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
@@ -21,6 +21,7 @@ from mnemolog.domain.context import (
     Layer,
     LeftOut,
     Portion,
+    Remembering,
     TokenCounter,
     estimate_tokens,
     scaled,
@@ -78,6 +79,7 @@ class Contexts:
     def __init__(self, guard: Guard, reader: Reader, desk: Desk) -> None:
         self._guard, self._reader, self._desk = guard, reader, desk
         self._store = guard.store
+        self._estimate = Remembering(estimate_tokens)
 
     def context(
         self,
@@ -105,7 +107,7 @@ class Contexts:
             head if at_least is None else at_least,
             head,
             groups,
-            token_counter(tokenizer),
+            self._estimate if tokenizer is None else token_counter(tokenizer),
             self._session(scope),
         )
         with self._reader.views(asked.position) as views:
@@ -144,10 +146,11 @@ class Contexts:
         found = self._found(asked, views)
         for group in asked.groups:
             if group == "boot":
-                rules = [record_entry(each, asked.session) for each in records if _is_rule(each)]
+                rules = [record_entry(*each, asked.session) for each in records if _is_rule(each[0])]
                 yield group, [[*rules, *self._blueprint(asked, views)]]
             elif group == "tools":
-                lookups = [record_entry(each, asked.session) for each in records if each.kind == "reference"]
+                references = [each for each in records if each[0].kind == "reference"]
+                lookups = [record_entry(*each, asked.session) for each in references]
                 yield group, [[*self._tasks(asked, views), *lookups]]
             elif group == "memory":
                 yield group, [_by_relevance(asked, records, found), _recalled(asked, found)]
@@ -298,10 +301,8 @@ class Contexts:
         return self._store.accesses.append([draft])[0], event
 
 
-def token_counter(tokenizer: Tokenizer | None) -> TokenCounter:
-    """The counter of a callable, or of an object that encodes as tiktoken's do; an estimate where none is given."""
-    if tokenizer is None:
-        return estimate_tokens
+def token_counter(tokenizer: Tokenizer) -> TokenCounter:
+    """The counter of a callable, or of an object that encodes as tiktoken's do."""
     encode = getattr(tokenizer, "encode", None)
     if encode is not None:
         return lambda text: len(encode(text))
@@ -314,7 +315,7 @@ def token_counter(tokenizer: Tokenizer | None) -> TokenCounter:
 # Entries ----------------------------------------------------------------------------------------------------------
 
 
-def record_entry(record: Record, session: str | None) -> Entry:
+def record_entry(record: Record, text: str, session: str | None) -> Entry:
     notes = [] if record.status is Status.CURRENT else [str(record.status)]
     notes += [_origin(record.trust)] if record.trust < Tier.USER_INFERRED else []
     layer = Layer.MEMORY
@@ -322,7 +323,6 @@ def record_entry(record: Record, session: str | None) -> Entry:
         layer = Layer.REFERENCE
     elif _is_rule(record):
         layer = Layer.BOOT
-    text = record.content or ""
     foreign = record.trust <= Tier.UNTRUSTED_TOOL and record.session != session
     return Entry(
         record.id,
@@ -341,16 +341,14 @@ def _is_rule(record: Record) -> bool:
     return record.kind == "constraint" and record.trust >= Tier.USER_STATED
 
 
-def _by_relevance(
-    asked: Asked, records: Sequence[Record], found: Iterable[TurnRow | Record]
-) -> list[Entry]:
+def _by_relevance(asked: Asked, records: Sequence[Stated], found: Iterable[TurnRow | Record]) -> list[Entry]:
     """Records that answer, then the others by kind, trust and time; low trust goes first when it is tight."""
-    mine = {each.id: each for each in records if not _is_rule(each) and each.kind != "reference"}
+    mine = {each[0].id: each for each in records if not _is_rule(each[0]) and each[0].kind != "reference"}
     answers = [one.id for one in found if isinstance(one, Record) and one.id in mine]
     order = [mine[id] for id in dict.fromkeys([*answers, *mine])]
-    trusted = [each for each in order if each.trust > Tier.UNTRUSTED_TOOL]
-    others = [each for each in order if each.trust <= Tier.UNTRUSTED_TOOL]
-    return [record_entry(each, asked.session) for each in (*trusted, *others)]
+    trusted = [each for each in order if each[0].trust > Tier.UNTRUSTED_TOOL]
+    others = [each for each in order if each[0].trust <= Tier.UNTRUSTED_TOOL]
+    return [record_entry(*each, asked.session) for each in (*trusted, *others)]
 
 
 def _recalled(asked: Asked, found: Iterable[TurnRow | Record]) -> list[Entry]:

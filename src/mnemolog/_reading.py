@@ -29,6 +29,8 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 Moment = datetime | str | None
+Stated = tuple[Record, str]
+"""A record without its content, and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,12 @@ class Reader:
         """As `recall`, over everything that may enter a context, with the rows themselves."""
         return self._recaller.found(views, scope, query, k, Asked(now=now))
 
-    def current(self, views: Views, scope: Scope, now: datetime) -> list[Record]:
-        """The readable records by kind, then authority, then the newest first."""
-        view = views.of("curated", scope)
-        return self._curated.current(view.conn, view.scopes, now)
+    def current(self, views: Views, scope: Scope, now: datetime) -> list[Stated]:
+        """The readable records and what they say, by kind, then authority, then the newest first."""
+        view, tables = views.of("curated", scope), self._store.records
+        texts = tables.texts(view.conn, view.scopes)
+        current = tables.of(view.conn, view.scopes, now).current()
+        return [(record, texts.get(number, "")) for number, record in current]
 
     def record_now(self, scope: Scope, record_id: str, now: datetime) -> Record | None:
         """The record as it is at the head of the log, if the scope sees it."""

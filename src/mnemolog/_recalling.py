@@ -74,7 +74,7 @@ class Recaller:
 
     def __init__(self, store: Store, reader: Reader, curated: CuratedView) -> None:
         self._store, self._reader, self._curated = store, reader, curated
-        self._search = HybridSearch(store.turns, store.tables, curated, store.vectors)
+        self._search = HybridSearch(store.turns, store.tables, curated, store.records, store.vectors)
 
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
