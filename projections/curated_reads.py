@@ -36,6 +36,7 @@ class CuratedView:
         records = select(curated.tables.records)
         c = curated.tables.records.c
         self._numbers = records.where(_among(c.number, "numbers"), _among(c.scope, "scopes"))
+        self._ids = records.where(_among(c.id, "ids"), _among(c.scope, "scopes"))
         self._peers = records.where(c.scope == bindparam("scope"), _among(c.group, "groups"))
 
     def get(
@@ -51,10 +52,20 @@ class CuratedView:
         if believed_at is not None:
             judged = self._believed(conn, scopes, now, believed_at)
             return next((record for record in judged if record.id == record_id), None)
-        c = self._tables.records.c
-        found = self._read(conn, select(self._tables.records).where(c.id == record_id, c.scope.in_(scopes)))
+        return self.by_ids(conn, [record_id], scopes, now).get(record_id)
+
+    def by_ids(
+        self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int], now: datetime
+    ) -> dict[str, Record]:
+        """Those of the records that are the caller's to see, judged at `now`, by id."""
+        found = [
+            record_from(row)
+            for chunk in chunks(record_ids)
+            for row in conn.execute(self._ids, {"ids": chunk, "scopes": list(scopes)})
+        ]
+        wanted = {record.id for record in found}
         judged = self._judged(conn, found, microseconds(now))
-        return next((record for record in judged if record.id == record_id), None)
+        return {record.id: record for record in judged if record.id in wanted}
 
     def records(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
@@ -106,7 +106,7 @@ class TurnTable:
             if not joins and one.place - place < _FAR:
                 shift += _FAR
             before[one.session] = one.place, shift
-            yield replace(one, place=one.place + shift) if shift else one
+            yield _at(one, one.place + shift) if shift else one
 
 
 class TurnTables:
@@ -169,3 +169,7 @@ def turn_candidate(row: Sketch, session: int | None, place: int, length: int) ->
     """Without a session a turn has no neighbours; any place tells it from a record."""
     author = None if row.author is None or row.author in ROLES else row.author
     return Candidate(row.position, row.occurred_us, session, place, author, length, row.kind)
+
+
+def _at(one: Candidate, place: int) -> Candidate:
+    return Candidate(one.key, one.occurred_us, one.session, place, one.author, one.length, one.kind)

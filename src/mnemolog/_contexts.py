@@ -240,22 +240,21 @@ class Contexts:
         events = {one for item in made.placed for one in _events_of(item.entry)}
         with self._store.runner.read("catalog") as conn:
             erased = {row.event_id for row in catalog.find_all(conn, events) if row.erased}
+        records = self._reader.records_now(
+            asked.scope, [item.entry.id for item in made.placed if item.entry.is_record], asked.now
+        )
         gone: dict[tuple[bool, str], str] = {}
         for item in made.placed:
             entry = item.entry
             if not erased.isdisjoint(_events_of(entry)):
                 gone[entry.key] = "erased"
-            elif entry.is_record and not self._is_current(asked, entry):
+            elif entry.is_record and not _is_current(entry, records.get(entry.id)):
                 gone[entry.key] = "changed"
         if not gone:
             return made
-        kept = [(item.entry, item.tokens) for item in made.placed if item.entry.key not in gone]
+        kept = [item for item in made.placed if item.entry.key not in gone]
         left_out = [*made.left_out, *(LeftOut(key[1], reason) for key, reason in gone.items())]
         return written(kept, left_out, asked.budget, asked.count)
-
-    def _is_current(self, asked: Asked, entry: Entry) -> bool:
-        found = self._reader.record_now(asked.scope, entry.id, asked.now)
-        return found is not None and found.status in READABLE and found.version == entry.version
 
     def _receipt(self, asked: Asked, made: Assembly, incomplete: bool) -> ContextReceipt:
         """Append the receipt to the log. It outlives the session, and the person, that it was for."""
@@ -334,6 +333,10 @@ def record_entry(record: Record, text: str, session: str | None) -> Entry:
         reference=f"{len(text)} characters; get {record.id}" if foreign else None,
         is_record=True,
     )
+
+
+def _is_current(entry: Entry, now: Record | None) -> bool:
+    return now is not None and now.status in READABLE and now.version == entry.version
 
 
 def _is_rule(record: Record) -> bool:

@@ -119,10 +119,10 @@ class Reader:
         current = tables.of(view.conn, view.scopes, now).current()
         return [(record, texts.get(number, "")) for number, record in current]
 
-    def record_now(self, scope: Scope, record_id: str, now: datetime) -> Record | None:
-        """The record as it is at the head of the log, if the scope sees it."""
+    def records_now(self, scope: Scope, record_ids: Sequence[str], now: datetime) -> dict[str, Record]:
+        """The records, by id, as they are at the head of the log: those that the scope sees."""
         with self._view("curated", scope, None, frozenset()) as view:
-            return self._curated.get(view.conn, record_id, view.scopes, now)
+            return self._curated.by_ids(view.conn, record_ids, view.scopes, now)
 
     def moment(self, scope: Scope, now: Moment) -> datetime:
         """The moment at which validity is judged."""
@@ -174,7 +174,7 @@ class Reader:
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound."""
         self.scope_of_record(scope, record_id)
-        found = self.record_now(scope, record_id, self._store.clock.now())
+        found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
         if found is None:
             raise NotFound(f"record {record_id} was erased: remember it anew")
         return found
