@@ -41,6 +41,7 @@ from mnemolog.projections.access import Accessed
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids, Projection
+from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
 from mnemolog.projections.turn_tables import TurnTables
@@ -95,6 +96,10 @@ class Store:
     _heard: tuple[int, int] = (0, -1)
     """How far the log was looked at for what other processes did, and the number that grows with it."""
     _hearing: RLock = field(default_factory=RLock)
+    records: RecordTables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.records = RecordTables(self.curated)
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -134,6 +139,7 @@ class Store:
             topics = {recorded.envelope.topic for recorded in page.events}
             if topics & ERASURE:
                 self.tables.forget()
+                self.records.forget()
             if PolicyAdopted.topic in topics:
                 self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
             if page.position <= after:

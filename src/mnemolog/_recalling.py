@@ -11,7 +11,7 @@ from mnemolog._shown import record_hit, status_named, turn_hit
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import levels_asked
-from mnemolog.domain.records import RECORD_KINDS
+from mnemolog.domain.records import RECORD_KINDS, Record
 from mnemolog.domain.retrieval import Facts, Ranked
 from mnemolog.domain.scope import Scope
 from mnemolog.domain.timewords import time_words
@@ -19,10 +19,11 @@ from mnemolog.infra.compose import Store
 from mnemolog.projections import turns_view
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question
+from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
-    from mnemolog._reading import Reader
+    from mnemolog._reading import Reader, Views
 
 MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
@@ -31,6 +32,8 @@ TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
 STRICT_US: Final = 32 * 86_400_000_000
 """Microseconds of the longest stretch, a month, by which words such as "last week" bound when a thing was said."""
 Moment = datetime | str | None
+Found = tuple[TurnRow | Record, Ranked]
+"""What was found, and how."""
 
 
 class Asking(TypedDict, total=False):
@@ -71,21 +74,23 @@ class Recaller:
 
     def __init__(self, store: Store, reader: Reader, curated: CuratedView) -> None:
         self._store, self._reader, self._curated = store, reader, curated
-        self._search = HybridSearch(store.turns, store.tables, curated, store.vectors)
+        self._search = HybridSearch(store.turns, store.tables, curated, store.records, store.vectors)
 
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
+        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        with self._reader.views(at_least) as views:
+            return [_hit(row, one) for row, one in self.found(views, scope, query, k, asked)]
+
+    def found(self, views: Views, scope: Scope, query: str, k: int, asked: Asked) -> list[Found]:
+        """The best `k` as they stand in their views, best first."""
         question = self._question(scope, query, k, asked)
         levels = levels_asked(scope, asked.exact)
-        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
-        with (
-            self._reader.view("turns", scope, at_least, levels) as turns,
-            self._reader.view("curated", scope, at_least, levels) as records,
-        ):
-            places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
-            return self._hits(self._search.search(question, places), places, question.now)
+        turns, records = (views.of(name, scope, levels) for name in ("turns", "curated"))
+        places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
+        return self._rows(self._search.search(question, places), places, question.now)
 
     def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
         now = self._reader.moment(scope, asked.now)
@@ -117,16 +122,20 @@ class Recaller:
             history=asked.history,
         )
 
-    def _hits(self, found: list[Ranked], at: Places, now: datetime) -> list[Hit]:
+    def _rows(self, found: list[Ranked], at: Places, now: datetime) -> list[Found]:
         keys = [one.candidate.key for one in found]
         rows = turns_view.at(at.turns, [key for key in keys if key > 0], at.turn_scopes)
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
-        hits = []
+        whole: list[Found] = []
         for one in found:
             key = one.candidate.key
             if key in rows:
-                hits.append(turn_hit(rows[key], one))
+                whole.append((rows[key], one))
             elif -key in records and records[-key].content is not None:
-                hits.append(record_hit(records[-key], one))
-        return hits
+                whole.append((records[-key], one))
+        return whole
+
+
+def _hit(row: TurnRow | Record, ranked: Ranked) -> Hit:
+    return turn_hit(row, ranked) if isinstance(row, TurnRow) else record_hit(row, ranked)
