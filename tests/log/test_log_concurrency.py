@@ -176,7 +176,7 @@ def test_an_interrupted_commit_leaves_the_log_usable(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(log._writer, "_insert", interrupted)
+        patch.setattr(log._storage, "commit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             log.append([draft("b")])
         patch.undo()
@@ -191,7 +191,7 @@ def test_an_interrupted_commit_leaves_the_log_usable(
 def test_a_full_disk_is_a_typed_error_and_the_log_goes_on(log: SqliteEventLog) -> None:
     """The commit that does not fit leaves nothing; when there is room again, appending works."""
     log.append([draft("a")])
-    sql = log._writer._sql
+    sql = log._storage.sql
     sql.execute(f"PRAGMA max_page_count={sql.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(StoreUnavailable, match="full"):
         log.append([draft("x" * 100_000)])
