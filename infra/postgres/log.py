@@ -34,6 +34,8 @@ class PostgresEventLog:
     schema: where its table is, made if missing.
     durability: "full" returns after the server's fsync; "os" trusts the server with the last moments before a crash
         of it (`synchronous_commit=off`), which may then take what was acknowledged and even read.
+    lock_timeout: seconds to wait for another writer's transaction. idle_seconds: after so long a writer that stopped
+        in the middle of one loses it. pool_timeout: seconds to wait for a connection to read on.
     Raises InvalidInput for a bad url, StoreUnavailable when the server cannot be reached or refuses.
     """
 
@@ -46,11 +48,15 @@ class PostgresEventLog:
         schema: str = "mnemolog",
         durability: Durability = "full",
         lock_timeout: int = 5,
+        idle_seconds: float = 5.0,
+        pool_timeout: float = 30.0,
     ) -> None:
         self.codec = Codec(sealer)
-        self._datastore = LogDatastore(url, schema=schema, lock_timeout=lock_timeout)
+        self._datastore = LogDatastore(
+            url, schema=schema, lock_timeout=lock_timeout, pool_timeout=pool_timeout
+        )
         self._recorder = LogRecorder(self._datastore)
-        self._storage = PostgresStorage(self._recorder, durability=durability)
+        self._storage = PostgresStorage(self._recorder, durability=durability, idle_seconds=idle_seconds)
         self._writer = Writer(self._storage, self.codec, clock)
         self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)

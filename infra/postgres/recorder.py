@@ -34,7 +34,9 @@ class LogDatastore(PostgresDatastore):
     lock_timeout: seconds to wait for another writer's transaction.
     """
 
-    def __init__(self, url: str, *, schema: str = "mnemolog", lock_timeout: int = 5) -> None:
+    def __init__(
+        self, url: str, *, schema: str = "mnemolog", lock_timeout: int = 5, pool_timeout: float = 30.0
+    ) -> None:
         self.parameters = parameters(url)
         super().__init__("", "", "", "", "", schema=schema_name(schema), originator_id_type="text")
         self.session = {"lock_timeout": f"{lock_timeout}s", "idle_in_transaction_session_timeout": "30s"}
@@ -46,7 +48,7 @@ class LogDatastore(PostgresDatastore):
             max_size=_POOL,
             open=False,
             configure=lambda conn: configure(conn, session),
-            timeout=30.0,
+            timeout=pool_timeout,
         )
 
     def register_type_adapters(self) -> None:
@@ -69,6 +71,8 @@ class LogRecorder(PostgresApplicationRecorder):
         self.qualified = f"{datastore.schema}.{events_table_name}"
         self._select = f"SELECT position, state FROM {self.qualified} "
         self._lock: str | None = None
+        self._used = 0
+        """The last position that is known here to have been used."""
 
     def create_table(self) -> None:
         """Make what is absent. A role that may not create is enough where all is there."""
@@ -104,25 +108,24 @@ class LogRecorder(PostgresApplicationRecorder):
         """Inside a transaction: be the only writer until it ends. The last position that was ever used.
 
         The mark of that position is a sequence: a row that every commit changes grows slow under a long reader. It
-        is no part of a transaction, so it is moved after the commit (`mark`), or here where that did not happen.
+        is no part of a transaction, so it is moved when the commit before is known to have happened.
         """
         # Statements apart, so that the head is looked at after the lock was taken; as text they travel together.
-        c.execute(
-            f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)}); {self._take_mark}", binary=False
-        )
+        c.execute(f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)}); {self._mark}", binary=False)
         while c.nextset():
             pass
         row = c.fetchone()
         assert row is not None
-        return int(row["last"] if isinstance(row, dict) else row[0])
+        self._used = max(self._used, int(row["last"] if isinstance(row, dict) else row[0]))
+        return self._used
 
-    def mark(self, c: Cursor[Any], last: int) -> None:
-        """After a commit: remember the last position, whatever becomes of its row."""
-        sequence = f"{self.qualified}_positions"
-        c.execute(f"SELECT setval('{sequence}', greatest(last_value, %s)) FROM {sequence}", (last,))
+    def commit(self, c: Cursor[Any], last: int) -> None:
+        """End the transaction that used the positions up to `last`, and ring."""
+        c.execute(f"SELECT pg_notify('{self.channel_name}', '{last}'); COMMIT", binary=False)
+        self._used = max(self._used, last)
 
     @property
-    def _take_mark(self) -> str:
+    def _mark(self) -> str:
         return (
             f"SELECT CASE WHEN e.head > s.last_value THEN setval('{self.qualified}_positions', e.head) "
             f"ELSE s.last_value END AS last FROM {self.qualified}_positions s, "
@@ -139,7 +142,7 @@ class LogRecorder(PostgresApplicationRecorder):
         return self._lock
 
     def insert_rows(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> None:
-        """Insert inside the caller's transaction, with the lock held, at the positions from `first` on; and ring."""
+        """Insert inside the caller's transaction, with the lock held, at the positions from `first` on."""
         last = first + len(rows) - 1
         if len(rows) == 1:
             values = "VALUES (%b, %s, %b, %s, %s, %b, %b)"
@@ -151,7 +154,6 @@ class LogRecorder(PostgresApplicationRecorder):
                 f"INSERT INTO {self.qualified} ({_COLUMNS}) SELECT * FROM {arrays}",
                 (list(range(first, last + 1)), *columns),
             )
-        c.execute("SELECT pg_notify(%s, %s)", (self.channel_name, str(last)))
 
     # What the library's contract asks for ------------------------------------------------------------------------
 
@@ -172,9 +174,14 @@ class LogRecorder(PostgresApplicationRecorder):
             (_text(s.originator_id), s.originator_version, s.topic, key, leaf, s.state)
             for s, key, leaf in zip(stored_events, keys, leaves, strict=True)
         ]
-        with self.datastore.transaction(commit=True) as c:
-            first = self.lock(c) + 1
-            self.insert_rows(c, rows, first)
+        with self.datastore.cursor() as c:
+            try:
+                first = self.lock(c, "BEGIN; ") + 1
+                self.insert_rows(c, rows, first)
+                self.commit(c, first + len(rows) - 1)
+            except BaseException:
+                c.connection.rollback()
+                raise
         return list(range(first, first + len(rows)))
 
     def select_notifications(
@@ -213,12 +220,8 @@ class LogRecorder(PostgresApplicationRecorder):
 
     def allocated(self, c: Cursor[Any]) -> int:
         """The last position that was ever used, also when its row is gone."""
-        return _one(
-            c.execute(
-                "SELECT greatest(last_value, (SELECT max(position) FROM "
-                f"{self.qualified})) FROM {self.qualified}_positions"
-            )
-        )
+        marked = _one(c.execute(f"SELECT last_value FROM {self.qualified}_positions"))
+        return max(self._used, marked, self.head(c))
 
     def versions(self, c: Cursor[Any], streams: Collection[str]) -> dict[str, int]:
         """The last version of each stream; 0 for one that does not exist."""

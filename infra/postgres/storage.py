@@ -71,11 +71,9 @@ class PostgresStorage:
         if not rows:
             sql.execute("ROLLBACK")
             return
+        self._recorder.insert_rows(sql, rows, first)
         try:
-            with sql.connection.pipeline():
-                self._recorder.insert_rows(sql, rows, first)
-                sql.execute("COMMIT")
-                self._recorder.mark(sql, last)
+            self._recorder.commit(sql, last)
         except psycopg.OperationalError:
             if self._is_connected():
                 raise

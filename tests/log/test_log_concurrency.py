@@ -14,8 +14,8 @@ from threading import Event, Thread
 
 import pytest
 from log_kinds import Kind, Log
-from log_support import FakeSealer, draft
 
+from log_support import FakeSealer, draft
 from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreUnavailable, VersionConflict
 from mnemolog.domain.events import Receipt
 from mnemolog.infra.clock import SystemClock
@@ -296,7 +296,9 @@ def kill_cycles(path: Path, cycles: int) -> None:
     acknowledged: dict[int, str] = {}
     for cycle in range(cycles):
         command = [sys.executable, "-c", APPENDER, str(path), str(cycle)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent
+        )
         assert process.stdout is not None
         lines = [process.stdout.readline()]
         time.sleep(random.Random(cycle).uniform(0.0, 0.2))
