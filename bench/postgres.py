@@ -1,4 +1,4 @@
-"""The log in PostgreSQL: `python bench/postgres.py [--quick] [--only SECTION ...]`. Starts a server of its own, with fsync.
+"""The log in PostgreSQL: `python bench/postgres.py [--quick] [--only SECTION ...]`, on a server of its own with fsync.
 
 append: durable appends a second at the log, 1 and 100 per call with 1, 4 and 16 threads, beside bare psycopg with as
 many connections that insert the same bytes under the same unique indexes with a hash.
