@@ -392,7 +392,10 @@ class Runner:
         self._projection(name)
         if name not in self._lanes:
             raise NotFound(f"view {name!r} is not open: call open() first")
-        return self._lanes[name]
+        lane = self._lanes[name]
+        if not lane.stale and self._views.live(name) is None:
+            lane.stale = True  # it was lost, as a file that was removed or a view in a server that crashed
+        return lane
 
 
 def _stalled(lane: Lane, target: int) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from postgres_world import running_cluster
+from postgres_world import keep_in_postgres, running_cluster
 from support import shared_data_folder
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -40,3 +40,9 @@ def postgres_url() -> Iterator[str]:
         url = cluster.status().url
         assert url is not None
         yield url
+
+
+@pytest.fixture(autouse=os.environ.get("MNEMOLOG_TEST_STORE") == "postgres")
+def in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log and views of every data directory are in PostgreSQL: of all tests, with MNEMOLOG_TEST_STORE=postgres."""
+    keep_in_postgres(monkeypatch, postgres_url)

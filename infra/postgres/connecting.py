@@ -47,6 +47,17 @@ def schema_name(name: str) -> str:
     return name
 
 
+def connect(settings: dict[str, Any], session: dict[str, str]) -> Connection[Any]:
+    """A configured connection, or none left open."""
+    conn: Connection[Any] = psycopg.connect(**settings)
+    try:
+        configure(conn, session)
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
 def configure(conn: Connection[Any], settings: dict[str, str]) -> None:
     """Autocommit, text with NUL, and the settings of the session."""
     conn.autocommit = True

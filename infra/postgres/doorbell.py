@@ -12,7 +12,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import Connection
 
-from mnemolog.infra.postgres.connecting import configure
+from mnemolog.infra.postgres.connecting import connect
 
 POLL_SECONDS: Final = 0.05
 """Between two looks while nobody listens."""
@@ -69,8 +69,7 @@ class Doorbell:
         pause = _BACKOFF[0]
         while not self._closed.is_set():
             # Whatever fails: polling goes on, and we try again.
-            with suppress(Exception), psycopg.connect(**self._parameters) as conn:
-                configure(conn, {})
+            with suppress(Exception), connect(self._parameters, {}) as conn:
                 conn.execute(f"LISTEN {self._channel}")
                 pause = _BACKOFF[0]
                 self._listen(conn)

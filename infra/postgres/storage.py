@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from mnemolog.domain.errors import MnemologError, StoreUnavailable
 from mnemolog.infra.log.recorder import Durability
 from mnemolog.infra.log.storage import Row, StoredRow
-from mnemolog.infra.postgres.connecting import configure, typed
+from mnemolog.infra.postgres.connecting import connect, typed
 from mnemolog.infra.postgres.recorder import LogRecorder
 
 _SYNCHRONOUS: Final = {"full": "on", "os": "off"}
@@ -132,12 +132,7 @@ class PostgresStorage:
     def _sql(self) -> Cursor[Any]:
         if self._cursor is None or self._cursor.connection.closed:
             self._cursor = None
-            conn = psycopg.connect(**self._recorder.log_datastore.parameters)
-            try:
-                configure(conn, self._session)
-            except BaseException:
-                conn.close()
-                raise
+            conn = connect(self._recorder.log_datastore.parameters, self._session)
             self._cursor = conn.cursor(binary=True, row_factory=tuple_row)
         return self._cursor
 
