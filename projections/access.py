@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Index, Integer, MetaData, String, Table, select
+from sqlalchemy import Column, Connection, Index, MetaData, Table, select
 
 from mnemolog.domain.events import ContextAssembled, MemoryAccessed, Recorded
 from mnemolog.domain.scope import LEVELS, ScopeIds
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String
 from mnemolog.projections.scope_numbers import ScopeNumbers
 from mnemolog.projections.scopes import ScopeTable
 from mnemolog.projections.versions import version_of

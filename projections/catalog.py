@@ -11,10 +11,8 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Index,
-    Integer,
     MetaData,
     Row,
-    String,
     Table,
     func,
     select,
@@ -24,6 +22,7 @@ from sqlalchemy import (
 from mnemolog.domain.events import ERASURE, FORGOTTEN, Recorded
 from mnemolog.domain.scope import LEVELS, ScopeIds
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String
 from mnemolog.projections.scope_numbers import ScopeNumbers
 from mnemolog.projections.scopes import ScopeTable
 from mnemolog.projections.versions import version_of

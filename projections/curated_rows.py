@@ -9,18 +9,14 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     Column,
     Connection,
     Float,
     Index,
-    Integer,
     MetaData,
     Row,
-    String,
     Table,
-    Text,
     select,
     tuple_,
 )
@@ -40,6 +36,7 @@ from mnemolog.domain.normalise import statement_key
 from mnemolog.domain.principal import HUMAN, Tier
 from mnemolog.domain.records import Act, Assertion, Evidence, Record, Status, microseconds
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String
 
 T = TypeVar("T")
 Values = dict[str, Any]
@@ -101,7 +98,7 @@ class Tables:
             "erased",
             metadata,
             Column("event_id", String, primary_key=True),
-            Column("position", BigInteger, nullable=False),
+            Column("position", Integer, nullable=False),
             sqlite_with_rowid=False,
         )
         self.changes = Table(
@@ -114,7 +111,7 @@ class Tables:
             "feedback",
             metadata,
             Column("event_id", String, primary_key=True),
-            Column("position", BigInteger, nullable=False),
+            Column("position", Integer, nullable=False),
             Column("target", String, nullable=False, index=True),
             Column("rating", String, nullable=False),
             Column("scope", Integer, nullable=False, index=True),
@@ -128,13 +125,11 @@ def _columns(names: Sequence[str], key: str | None = None) -> list[Column[Any]]:
 
 
 def _type(name: str) -> TypeEngine[Any]:
-    if name in _BIG:
-        return BigInteger()
-    if name in _SMALL:
-        return Integer()
+    if name in _BIG or name in _SMALL:
+        return Integer
     if name in _FLAGS:
         return Boolean()
-    return Float() if name == "confidence" else Text()
+    return Float() if name == "confidence" else String
 
 
 def _links(metadata: MetaData, name: str, left: str) -> Table:

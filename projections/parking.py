@@ -16,9 +16,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Integer,
     MetaData,
-    String,
     Table,
     bindparam,
     delete,
@@ -26,7 +24,8 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert
+
+from mnemolog.projections.dialects import Integer, String, insert
 
 _METADATA: Final = MetaData()
 _CHECKPOINT: Final = Table(
@@ -100,7 +99,7 @@ class Parking:
     def create(self, conn: Connection, dismissed: Iterable[tuple[int, str]]) -> None:
         """The tables of a new view, which begins at position 0 and will skip the dismissed events."""
         _METADATA.create_all(conn)
-        conn.execute(insert(_CHECKPOINT).values(**self._key, position=0))
+        conn.execute(insert(conn, _CHECKPOINT).values(**self._key, position=0))
         for position, event_id in dismissed:
             self.dismiss(conn, position, event_id)
 
@@ -142,14 +141,15 @@ class Parking:
             "erased": int(row.erased),
             "at": row.at,
         }
-        conn.execute(insert(_PARKED).values(values).on_conflict_do_update(set_=values))
+        put = insert(conn, _PARKED).values(values)
+        conn.execute(put.on_conflict_do_update(index_elements=[_PARKED.c.position], set_=values))
 
     def unpark(self, conn: Connection, positions: Sequence[int]) -> None:
         conn.execute(delete(_PARKED).where(_PARKED.c.position.in_(positions)))
 
     def dismiss(self, conn: Connection, position: int, event_id: str) -> None:
         values = {"position": position, "event_id": event_id}
-        conn.execute(insert(_DISMISSED).values(values).on_conflict_do_nothing())
+        conn.execute(insert(conn, _DISMISSED).values(values).on_conflict_do_nothing())
 
     def find(self, conn: Connection, position: int) -> ParkedEvent | None:
         return next(iter(self._rows(conn, _PARKED.c.position == position)), None)

@@ -8,19 +8,17 @@ from typing import Any, Final
 from sqlalchemy import (
     Column,
     Connection,
-    Integer,
     MetaData,
     Select,
-    String,
     Table,
     UniqueConstraint,
     bindparam,
     or_,
     select,
 )
-from sqlalchemy.dialects.sqlite import insert
 
 from mnemolog.domain.scope import ANY, LEVELS, RECORD_LEVELS, Scope, ScopeIds
+from mnemolog.projections.dialects import Integer, String, insert
 
 _STORED: Final = LEVELS[:-1]
 
@@ -52,7 +50,7 @@ class ScopeTable:
         if known is not None:
             return known
         values = {level: getattr(scope, level) or "" for level in _STORED}
-        conn.execute(insert(self.table).values(values).on_conflict_do_nothing())
+        conn.execute(insert(conn, self.table).values(values).on_conflict_do_nothing())
         query = select(self.table.c.number).where(*(self.table.c[k] == v for k, v in values.items()))
         number = int(conn.execute(query).scalar_one())
         self._numbers[scope] = number

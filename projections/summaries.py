@@ -14,9 +14,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Index,
-    Integer,
     MetaData,
-    String,
     Table,
     delete,
     select,
@@ -36,6 +34,7 @@ from mnemolog.domain.events import (
 from mnemolog.domain.scope import LEVELS
 from mnemolog.domain.summaries import is_blank
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String
 from mnemolog.projections.scope_numbers import ScopeNumbers
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.projections.versions import version_of

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Index, Integer, MetaData, String, Table, delete, select, union
+from sqlalchemy import Column, Connection, Index, MetaData, Table, delete, select, union
 
 from mnemolog.domain.events import (
     ERASURE,
@@ -27,6 +27,7 @@ from mnemolog.domain.events import (
 from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
 from mnemolog.domain.scope import LEVELS
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 from mnemolog.projections.scope_numbers import ScopeNumbers
 from mnemolog.projections.scopes import ScopeTable, record_scope

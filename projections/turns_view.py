@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, s
 
 from mnemolog.domain.events import Json
 from mnemolog.domain.lexical import Analyzer
+from mnemolog.projections.dialects import JsonSql, json_sql
 from mnemolog.projections.lexical import LexicalIndex
 from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
 
@@ -35,13 +37,13 @@ _SKETCH: Final = (
 _SKETCHED: Final = _SKETCH.where(TURNS.c.position.in_(bindparam("positions", expanding=True)))
 _SKETCH_BEHIND: Final = _SKETCH.where(TURNS.c.position > bindparam("after"))
 _NEAR: Final = (
-    "(SELECT json_group_array(position) FROM (SELECT n.position FROM turns n WHERE n.session = t.session"
-    " AND n.position {} t.position AND (n.role IS NULL OR n.role <> 'system') ORDER BY n.position {} LIMIT 2))"
+    "(SELECT {group} FROM (SELECT n.position FROM turns n WHERE n.session = t.session"
+    " AND n.position {sign} t.position AND (n.role IS NULL OR n.role <> 'system')"
+    " ORDER BY n.position {order} LIMIT 2) near)"
 )
 _BESIDE: Final = (
-    f"SELECT t.position, {_NEAR.format('<', 'DESC')}, {_NEAR.format('>', 'ASC')}"
-    " FROM json_each(?) k CROSS JOIN turns t"
-    " WHERE t.position = k.value AND t.session IS NOT NULL AND t.scope IN (SELECT value FROM json_each(?))"
+    "SELECT t.position, {before}, {behind} FROM {each} k CROSS JOIN turns t"
+    " WHERE t.position = k.value AND t.session IS NOT NULL AND t.scope IN (SELECT s.value FROM {each} s)"
 )
 _ERROR, _BLOB = (list(TURNS.c.keys()).index(name) for name in ("error", "blob"))
 
@@ -163,12 +165,21 @@ def sketches(
 
 def beside(conn: Connection, scopes: Collection[int], positions: Sequence[int]) -> set[tuple[int, int]]:
     """Pairs of turns that follow each other in a session, up to two turns before and behind each position."""
-    rows = conn.exec_driver_sql(_BESIDE, (json.dumps(list(positions)), json.dumps(list(scopes))))
+    rows = conn.exec_driver_sql(
+        _beside(json_sql(conn)), (json.dumps(list(positions)), json.dumps(list(scopes)))
+    )
     pairs: set[tuple[int, int]] = set()
     for position, before, behind in rows:
         run = sorted([position, *json.loads(before), *json.loads(behind)])
         pairs |= set(pairwise(run))
     return pairs
+
+
+@lru_cache
+def _beside(sql: JsonSql) -> str:
+    before = _NEAR.format(group=sql.group, sign="<", order="DESC")
+    behind = _NEAR.format(group=sql.group, sign=">", order="ASC")
+    return _BESIDE.format(each=sql.each, before=before, behind=behind)
 
 
 def get(conn: Connection, event_id: str, scopes: Collection[int]) -> TurnRow | None:

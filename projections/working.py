@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Integer, MetaData, Row, String, Table, delete, func, select, union
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Column, Connection, MetaData, Row, Table, delete, func, select, union
 
 from mnemolog.domain.events import ERASURE, Recorded, WorkingStateChanged
 from mnemolog.domain.scope import LEVELS
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String, insert
 from mnemolog.projections.scope_numbers import ScopeNumbers
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.projections.versions import version_of
@@ -198,7 +198,7 @@ def _change(row: Row[Any]) -> KeyChange:
 
 def _merge(conn: Connection, stream: str, changes: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
     """Take in changes; of two that set a key the later one counts, in whatever order they come."""
-    put = insert(KEYS)
+    put = insert(conn, KEYS)
     later = put.excluded.position > KEYS.c.position
     put = put.on_conflict_do_update(
         index_elements=[KEYS.c.stream, KEYS.c.name],

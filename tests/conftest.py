@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from postgres_world import keep_in_postgres, running_cluster
 from support import shared_data_folder
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -29,3 +31,18 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no shared data here: point MNEMOLOG_SHARED_DATA to it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The url of a PostgreSQL server that runs for the tests; skips where none is installed."""
+    with running_cluster() as cluster:
+        url = cluster.status().url
+        assert url is not None
+        yield url
+
+
+@pytest.fixture(autouse=os.environ.get("MNEMOLOG_TEST_STORE") == "postgres")
+def in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log and views of every data directory are in PostgreSQL: of all tests, with MNEMOLOG_TEST_STORE=postgres."""
+    keep_in_postgres(monkeypatch, postgres_url)

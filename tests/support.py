@@ -23,7 +23,7 @@ def require(component: str, how_to_install: str, *, present: bool = False) -> No
     message = f"{component} is not here: {how_to_install}"
     if REQUIRE_ALL:
         pytest.fail(message, pytrace=False)
-    pytest.skip(message)
+    pytest.skip(message, allow_module_level=True)
 
 
 def require_module(module: str, how_to_install: str) -> None:

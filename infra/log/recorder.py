@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal
@@ -23,8 +23,9 @@ from eventsourcing.sqlite import (
     SQLiteDatastore,
 )
 
-from mnemolog.domain.errors import StoreClosed
+from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreUnavailable
 from mnemolog.infra.log.codec import leaf_hash
+from mnemolog.infra.log.storage import Row, StoredRow
 
 Durability = Literal["full", "os"]
 """full: acknowledged survives a power cut. os: acknowledged survives a killed process, not a power cut."""
@@ -35,12 +36,6 @@ _CHECKPOINT_PAGES: Final = 4_000
 """Index pages are written again and again: the rarer the log's WAL is copied into the file, the fewer copies."""
 _NO_END: Final = (1 << 63) - 1
 _ERASURES: Final = "topic IN ('SubjectErased', 'ContentErased')"
-
-Row = tuple[int, bytes]
-"""Position and state."""
-
-StoredRow = tuple[str, int, str, str | None, bytes, bytes]
-"""Stream, version, topic, key, leaf hash and state."""
 
 
 class LogConnectionPool(SQLiteConnectionPool):
@@ -318,6 +313,67 @@ class HeadReader:
                 self._closed = True
                 self._cursor.close()
                 self._datastore.pool.put_connection(self._connection)
+
+
+class SqliteStorage:
+    """Implements `storage.Storage`: one connection with plain tuples, and transactions that lock at once."""
+
+    failure: type[Exception] = sqlite3.Error
+    conflict: type[Exception] = sqlite3.IntegrityError
+
+    def __init__(self, recorder: LogRecorder) -> None:
+        self._recorder = recorder
+        self._connection = recorder.datastore.pool.get_connection(is_writer=True)
+        self.sql: sqlite3.Cursor = self._connection.cursor().sqlite_cursor
+        self.sql.row_factory = None
+
+    def begin(self) -> int:
+        self.sql.execute("BEGIN IMMEDIATE")
+        (data_version,) = self.sql.execute("PRAGMA data_version").fetchone()
+        return int(data_version)
+
+    def commit(self, rows: Sequence[StoredRow], first: int) -> None:
+        if rows and self._recorder.insert_rows(self.sql, rows) != first + len(rows) - 1:
+            raise CorruptStore("positions were given out behind the log's back: verify the store")
+        self.sql.execute("COMMIT")
+
+    def rollback(self) -> None:
+        with suppress(sqlite3.Error):
+            self.sql.connection.rollback()
+
+    def typed(self, error: Exception) -> MnemologError:
+        if isinstance(error, sqlite3.OperationalError):
+            return StoreUnavailable(
+                f"the log could not be written ({error}): free it, then retry with the same key"
+            )
+        return CorruptStore(f"the log is damaged ({error}): verify the store")
+
+    def allocated(self) -> int:
+        return self._recorder.allocated(self.sql)
+
+    def last(self) -> list[Row]:
+        return self._recorder.last(self.sql)
+
+    def versions(self, streams: Collection[str]) -> dict[str, int]:
+        return {stream: self._recorder.version(self.sql, stream) for stream in streams}
+
+    def by_keys(self, keys: Collection[str]) -> list[Row]:
+        return self._recorder.by_keys(self.sql, keys)
+
+    def erasures(self, after: int) -> list[Row]:
+        return self._recorder.erasures(self.sql, after)
+
+    def checkpoint(self) -> bool:
+        """Move all of the WAL into the file and truncate it; whether no reader was in the way."""
+        try:
+            busy, _, _ = self.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise self.typed(error) from error
+        return not busy
+
+    def close(self) -> None:
+        self.sql.close()
+        self._recorder.datastore.pool.put_connection(self._connection)
 
 
 def _text(originator_id: UUID | str) -> str:

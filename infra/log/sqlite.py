@@ -16,8 +16,10 @@ from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreUnavailable
 from mnemolog.domain.events import Draft, Receipt, Recorded
 from mnemolog.infra.log.codec import Codec, Sealer
 from mnemolog.infra.log.group import GroupCommit, Request
-from mnemolog.infra.log.recorder import Durability, HeadReader, LogDatastore, LogRecorder, Row
-from mnemolog.infra.log.verification import Progress, verify
+from mnemolog.infra.log.reading import Reader
+from mnemolog.infra.log.recorder import Durability, HeadReader, LogDatastore, LogRecorder, SqliteStorage
+from mnemolog.infra.log.storage import Row
+from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
 from mnemolog.projections.ports import Clock, Page
 
@@ -50,8 +52,10 @@ class SqliteEventLog:
         self._recorder = LogRecorder(self._datastore)
         with _typed_errors():
             self._recorder.create_table()
-            self._writer = Writer(self._recorder, self.codec, clock)
             self._head = HeadReader(self._datastore, self._recorder)
+            self._storage = SqliteStorage(self._recorder)
+        self._writer = Writer(self._storage, self.codec, clock)
+        self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)
         self._doorbell = Condition(Lock())
         self._committed, self._closed, self._wakes = 0, False, 0
@@ -74,24 +78,15 @@ class SqliteEventLog:
         self, after: int, limit: int, *, topics: Collection[str] | None = None, bodies: bool = True
     ) -> Page:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
-        with self._reading() as cursor:
-            # The head first: everything up to a head that was seen is committed, whatever is appended meanwhile.
-            head = self._recorder.head(cursor)
-            rows = self._recorder.between(cursor, after, head, limit, topics)
-        position = rows[-1][0] if rows and len(rows) >= limit else max(after, head)
-        return Page(self._decode(rows, bodies), position if limit > 0 else after)
+        return self._reader.read(after, limit, topics, bodies)
 
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
-        with self._reading() as cursor:
-            rows = self._recorder.at(cursor, positions)
-        return self._decode(rows, bodies)
+        return self._reader.read_at(positions, bodies)
 
     def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
-        with self._reading() as cursor:
-            rows = self._recorder.stream(cursor, stream, after_version)
-        return self._decode(rows, bodies)
+        return self._reader.read_stream(stream, after_version, bodies)
 
     def head(self) -> int:
         """As the port says; commits of other processes count."""
@@ -130,22 +125,20 @@ class SqliteEventLog:
 
     def leaves(self, after: int, limit: int) -> list[Row]:
         """Up to `limit` pairs of position and leaf hash behind a position, in order."""
-        with self._reading() as cursor:
-            return self._recorder.leaves(cursor, after, limit)
+        return self._reader.leaves(after, limit)
 
     def verify(self, progress: Progress | None = None) -> int:
         """Recompute every leaf and check every number; how many events are right. Raises CorruptStore.
 
         progress: called with (events checked, events in all) now and then.
         """
-        with self._reading() as cursor:
-            return verify(self._recorder, cursor, self.codec, progress)
+        return self._reader.verify(progress)
 
     def checkpoint(self) -> bool:
         """Empty the WAL into the file, so that nothing old stays in it. False when a reader was in the way."""
         with self._group.exclusive():
             self._check_open()
-            return self._writer.checkpoint()
+            return self._storage.checkpoint()
 
     def stats(self) -> dict[str, int]:
         """Counters since opening, as `writer.Counters`; and the last position that this process committed."""
@@ -157,7 +150,7 @@ class SqliteEventLog:
             if self._closed:
                 return
             self._closed = True
-            self._writer.close()
+            self._storage.close()
         self.wake()
         self._head.close()
         self._datastore.close()
@@ -174,10 +167,6 @@ class SqliteEventLog:
         with self._doorbell:
             self._committed = position
             self._doorbell.notify_all()
-
-    def _decode(self, rows: Sequence[Row], bodies: bool) -> list[Recorded]:
-        decode = self.codec.decode
-        return [decode(position, state, bodies=bodies) for position, state in rows]
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Cursor]:

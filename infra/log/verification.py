@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from typing import Any, Final
 
 from mnemolog.domain.errors import CorruptStore
 from mnemolog.infra.log.codec import Codec, leaf_hash
-from mnemolog.infra.log.recorder import LogRecorder
+from mnemolog.infra.log.storage import Statements
 
 Progress = Callable[[int, int], None]
 _PAGE: Final = 2_000
 
 
-def verify(
-    recorder: LogRecorder, cursor: sqlite3.Cursor, codec: Codec, progress: Progress | None = None
-) -> int:
+def verify(statements: Statements, cursor: Any, codec: Codec, progress: Progress | None = None) -> int:
     """Check all events up to the head; how many they are. Raises CorruptStore naming the first bad position."""
-    position, head = 0, recorder.head(cursor)
-    if recorder.allocated(cursor) < head:
+    position, head = 0, statements.head(cursor)
+    if statements.allocated(cursor) < head:
         raise CorruptStore(f"position {head} was never given out: events were put in by hand")
     versions: dict[str, int] = {}
     while position < head:
-        for row in recorder.rows(cursor, position, min(_PAGE, head - position)):
+        for row in statements.rows(cursor, position, min(_PAGE, head - position)):
             _check(row, position, versions, codec)
             position += 1
         if progress is not None:
             progress(position, head)
-    if recorder.allocated(cursor) > recorder.head(cursor):
-        raise CorruptStore(f"the events behind position {recorder.head(cursor)} are gone")
+    if statements.allocated(cursor) > statements.head(cursor):
+        raise CorruptStore(f"the events behind position {statements.head(cursor)} are gone")
     return head
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC
 from typing import Final
@@ -14,15 +12,13 @@ from mnemolog.domain.errors import (
     CorruptStore,
     ErasedScope,
     IdempotencyConflict,
-    MnemologError,
-    StoreUnavailable,
     VersionConflict,
 )
 from mnemolog.domain.events import ERASURE, Draft, Receipt
 from mnemolog.infra.log.codec import Codec, Prepared, leaf_hash
 from mnemolog.infra.log.fences import Fences, LateWork
 from mnemolog.infra.log.group import Request
-from mnemolog.infra.log.recorder import LogRecorder, StoredRow
+from mnemolog.infra.log.storage import Storage, StoredRow
 from mnemolog.projections.ports import Clock
 
 STREAM_CACHE: Final = 65_536
@@ -74,11 +70,8 @@ class _Plan:
 class Writer:
     """The one who writes. Not thread-safe: the caller holds the commit lock."""
 
-    def __init__(self, recorder: LogRecorder, codec: Codec, clock: Clock) -> None:
-        self._recorder, self._codec, self._clock = recorder, codec, clock
-        self._connection = recorder.datastore.pool.get_connection(is_writer=True)
-        self._sql: sqlite3.Cursor = self._connection.cursor().sqlite_cursor
-        self._sql.row_factory = None
+    def __init__(self, storage: Storage, codec: Codec, clock: Clock) -> None:
+        self._storage, self._codec, self._clock = storage, codec, clock
         self.counters = Counters()
         self._data_version = -1
         self._foreign, self._claimed = 0, 0
@@ -92,14 +85,14 @@ class Writer:
         try:
             try:
                 plan, seen = self._write(requests)
-            except sqlite3.IntegrityError:
+            except self._storage.conflict:
                 # A key that is known, in a group that was not looked up: nothing is stored, so begin again.
                 self._undo()
                 self._careful = True
                 plan, seen = self._write(requests)
-        except sqlite3.Error as error:
+        except self._storage.failure as error:
             self._fail()
-            raise _typed(error) from error
+            raise self._storage.typed(error) from error
         except BaseException:
             self._fail()
             raise
@@ -109,15 +102,13 @@ class Writer:
 
     def _write(self, requests: Sequence[Request]) -> tuple[_Plan, int]:
         """What was committed, and the data version to remember once it is known that it was."""
-        self._sql.execute("BEGIN IMMEDIATE")
-        self._look_around()
+        self._look_around(self._storage.begin())
         self._tick()
         plan = self._plan(requests)
-        self._insert(plan.rows)
         self._claimed = max(self._claimed, self._position + len(plan.rows))
         # Until the outcome is remembered, an interrupt must make the next group look around anew.
         seen, self._data_version = self._data_version, -1
-        self._sql.execute("COMMIT")
+        self._storage.commit(plan.rows, self._position + 1)
         return plan, seen
 
     def foreign_up_to(self, head: int) -> int:
@@ -127,21 +118,8 @@ class Writer:
             self._foreign += 1
         return self._foreign
 
-    def checkpoint(self) -> bool:
-        """Move all of the WAL into the file and truncate it; whether no reader was in the way."""
-        try:
-            busy, _, _ = self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error as error:
-            raise _typed(error) from error
-        return not busy
-
-    def close(self) -> None:
-        self._sql.close()
-        self._recorder.datastore.pool.put_connection(self._connection)
-
     def _undo(self) -> None:
-        with suppress(sqlite3.Error):
-            self._sql.connection.rollback()
+        self._storage.rollback()
         self._forget()
 
     def _fail(self) -> None:
@@ -156,18 +134,17 @@ class Writer:
         self._claimed = 0
         """Up to where everything is known, or about to be our own."""
 
-    def _look_around(self) -> None:
+    def _look_around(self, data_version: int) -> None:
         """Inside the transaction: forget what another process may have changed since the last one."""
-        (data_version,) = self._sql.execute("PRAGMA data_version").fetchone()
         if data_version == self._data_version:
             return
         self._foreign += 1
         self._heads.clear()
-        self._position = self._recorder.allocated(self._sql)
-        for position, state in self._recorder.last(self._sql):
+        self._position = self._storage.allocated()
+        for position, state in self._storage.last():
             recorded_at = self._codec.decode(position, state, bodies=False).envelope.recorded_at
             self._now = max(self._now, recorded_at)
-        erasures = self._recorder.erasures(self._sql, self._fences.position)
+        erasures = self._storage.erasures(self._fences.position)
         self._fences.load(self._codec.decode(position, state, bodies=False) for position, state in erasures)
         self._data_version = data_version
 
@@ -177,12 +154,18 @@ class Writer:
         if now > self._now:
             self._now = now
 
+    def _look_up_streams(self, requests: Sequence[Request]) -> None:
+        streams = {prepared.draft.stream for request in requests for prepared in request.drafts}
+        unknown = streams - self._heads.keys()
+        if unknown:
+            self._heads.update(self._storage.versions(unknown))
+
     def _known_keys(self, requests: Sequence[Request]) -> _Keys:
         keys = {p.draft.key for request in requests for p in request.drafts if p.draft.key is not None}
         if not keys:
             return {}
         known = {}
-        for position, state in self._recorder.by_keys(self._sql, keys):
+        for position, state in self._storage.by_keys(keys):
             found = self._codec.decode(position, state, bodies=False).envelope
             if found.key is None:
                 raise CorruptStore(f"the event at position {position} cannot be read: run a verification")
@@ -191,6 +174,7 @@ class Writer:
 
     def _plan(self, requests: Sequence[Request]) -> _Plan:
         careful = self._careful
+        self._look_up_streams(requests)
         known = self._known_keys(requests) if careful else {}
         self._careful = bool(known)
         plan = self._place_all(requests, known)
@@ -206,7 +190,7 @@ class Writer:
             own, request.error = _Plan({}), None
             try:
                 request.receipts = [self._place(prepared, own, plan) for prepared in request.drafts]
-            except sqlite3.Error:
+            except self._storage.failure:
                 raise
             except Exception as error:
                 request.error, request.receipts = error, []
@@ -246,11 +230,7 @@ class Writer:
             version = heads.get(stream)
             if version is not None:
                 return version
-        return self._recorder.version(self._sql, stream)
-
-    def _insert(self, rows: list[StoredRow]) -> None:
-        if rows and self._recorder.insert_rows(self._sql, rows) != self._position + len(rows):
-            raise CorruptStore("positions were given out behind the log's back: verify the store")
+        raise CorruptStore(f"the version of stream {stream} was not looked up")
 
     def _remember(self, plan: _Plan, requests: Sequence[Request]) -> None:
         """After the commit."""
@@ -288,11 +268,3 @@ def _again(draft: Draft, known: tuple[str, Receipt], fences: Fences) -> Receipt:
     if digest != draft.digest and not fences.is_erased(receipt.event_id):
         raise IdempotencyConflict(receipt.event_id)
     return replace(receipt, duplicate=True)
-
-
-def _typed(error: sqlite3.Error) -> MnemologError:
-    if isinstance(error, sqlite3.OperationalError):
-        return StoreUnavailable(
-            f"the log could not be written ({error}): free it, then retry with the same key"
-        )
-    return CorruptStore(f"the log is damaged ({error}): verify the store")

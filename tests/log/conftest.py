@@ -1,4 +1,4 @@
-"""A log behind its port: every contract test runs against each kind of log in `LOGS`."""
+"""A log behind its port: every contract test runs against each kind of log."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from log_kinds import Kind, Log, PostgresKind, SqliteKind
 from log_support import FakeSealer
 
 from mnemolog.infra.clock import SeededClock
-from mnemolog.infra.log import SqliteEventLog
+from postgres_world import new_schema
 
-LogFactory = Callable[..., SqliteEventLog]
+LogFactory = Callable[..., Log]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def log_kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    """Where the log is, and how it is changed behind its back."""
+    if request.param == "sqlite":
+        return SqliteKind(tmp_path / "log.db")
+    return PostgresKind(request.getfixturevalue("postgres_url"), new_schema())
 
 
 @pytest.fixture
@@ -21,13 +30,13 @@ def sealer() -> FakeSealer:
 
 
 @pytest.fixture
-def log_factory(tmp_path: Path, sealer: FakeSealer) -> Iterator[LogFactory]:
+def log_factory(log_kind: Kind, sealer: FakeSealer) -> Iterator[LogFactory]:
     """Opens the same store each time it is called: `log_factory()` again is another process, or a restart."""
-    opened: list[SqliteEventLog] = []
+    opened: list[Log] = []
 
-    def make(**options: Any) -> SqliteEventLog:
+    def make(**options: Any) -> Log:
         options = {"sealer": sealer, "clock": SeededClock(), **options}
-        opened.append(SqliteEventLog(tmp_path / "log.db", **options))
+        opened.append(log_kind.open(**options))
         return opened[-1]
 
     yield make
@@ -36,5 +45,5 @@ def log_factory(tmp_path: Path, sealer: FakeSealer) -> Iterator[LogFactory]:
 
 
 @pytest.fixture
-def log(log_factory: LogFactory) -> SqliteEventLog:
+def log(log_factory: LogFactory) -> Log:
     return log_factory()

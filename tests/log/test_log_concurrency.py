@@ -13,18 +13,19 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from log_support import FakeSealer, draft
+from log_kinds import Kind, Log
 
+from log_support import FakeSealer, draft
 from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreUnavailable, VersionConflict
 from mnemolog.domain.events import Receipt
 from mnemolog.infra.clock import SystemClock
 from mnemolog.infra.log import SqliteEventLog
 from mnemolog.infra.log.group import GroupCommit, Request
 
-Factory = Callable[..., SqliteEventLog]
+Factory = Callable[..., Log]
 
 
-def test_fifty_appenders_get_contiguous_positions_and_versions(log: SqliteEventLog) -> None:
+def test_fifty_appenders_get_contiguous_positions_and_versions(log: Log) -> None:
     """One that fails fails alone, whoever commits with it."""
 
     def work(number: int) -> list[Receipt]:
@@ -44,7 +45,7 @@ def test_fifty_appenders_get_contiguous_positions_and_versions(log: SqliteEventL
     assert log.stats()["version_conflicts"] == 500
 
 
-def test_fifty_identical_adds_are_one_event(log: SqliteEventLog) -> None:
+def test_fifty_identical_adds_are_one_event(log: Log) -> None:
     """I04: there is no gap between looking a key up and inserting it."""
     with ThreadPoolExecutor(50) as pool:
         receipts = list(pool.map(lambda _: log.append([draft("same", key="k")])[0], range(50)))
@@ -53,7 +54,7 @@ def test_fifty_identical_adds_are_one_event(log: SqliteEventLog) -> None:
     assert log.head() == 1
 
 
-def test_readers_see_only_whole_commits(log: SqliteEventLog) -> None:
+def test_readers_see_only_whole_commits(log: Log) -> None:
     """A batch shows completely or not at all, and reading does not stop the writer."""
     done, seen = Event(), set()
 
@@ -74,7 +75,7 @@ def test_readers_see_only_whole_commits(log: SqliteEventLog) -> None:
     assert seen == {0}
 
 
-def read_for_ever(log: SqliteEventLog) -> None:
+def read_for_ever(log: Log) -> None:
     while True:
         log.read(0, 1000)
 
@@ -85,7 +86,7 @@ def test_closing_under_readers_is_an_error_not_a_crash(log_factory: Factory) -> 
         log = log_factory()
         log.append([draft("x")] * 50)
 
-        def read(log: SqliteEventLog = log) -> None:
+        def read(log: Log = log) -> None:
             with pytest.raises(StoreClosed):
                 read_for_ever(log)
 
@@ -166,9 +167,7 @@ def test_an_interrupted_leader_leaves_nobody_waiting() -> None:
     assert outcomes.count(None) == 1
 
 
-def test_an_interrupted_commit_leaves_the_log_usable(
-    log: SqliteEventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_commit_leaves_the_log_usable(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is stored, and nothing that was remembered of it misleads the next."""
     log.append([draft("a")])
 
@@ -176,7 +175,7 @@ def test_an_interrupted_commit_leaves_the_log_usable(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(log._writer, "_insert", interrupted)
+        patch.setattr(log._storage, "commit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             log.append([draft("b")])
         patch.undo()
@@ -188,10 +187,11 @@ def test_an_interrupted_commit_leaves_the_log_usable(
     assert log.verify() == 3
 
 
-def test_a_full_disk_is_a_typed_error_and_the_log_goes_on(log: SqliteEventLog) -> None:
+@pytest.mark.parametrize("log_kind", ["sqlite"], indirect=True)
+def test_a_full_disk_is_a_typed_error_and_the_log_goes_on(log: Log) -> None:
     """The commit that does not fit leaves nothing; when there is room again, appending works."""
     log.append([draft("a")])
-    sql = log._writer._sql
+    sql = log._storage.sql
     sql.execute(f"PRAGMA max_page_count={sql.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(StoreUnavailable, match="full"):
         log.append([draft("x" * 100_000)])
@@ -201,6 +201,7 @@ def test_a_full_disk_is_a_typed_error_and_the_log_goes_on(log: SqliteEventLog) -
     assert log.stats()["failed_groups"] == 1
 
 
+@pytest.mark.parametrize("log_kind", ["sqlite"], indirect=True)
 def test_a_locked_file_is_a_typed_error_and_the_log_goes_on(log_factory: Factory, tmp_path: Path) -> None:
     """Another process may hold the write lock; the appender gives up in time."""
     log = log_factory(lock_timeout=1)
@@ -216,13 +217,11 @@ def test_a_locked_file_is_a_typed_error_and_the_log_goes_on(log_factory: Factory
 # Damage ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_position_is_never_used_twice(log_factory: Factory, tmp_path: Path) -> None:
+def test_a_position_is_never_used_twice(log_factory: Factory, log_kind: Kind) -> None:
     """Also when the tail was deleted behind the log's back, with a restart between."""
     log = log_factory()
     log.append([draft("a"), draft("b"), draft("c")])
-    with sqlite3.connect(tmp_path / "log.db") as other:
-        other.execute("DELETE FROM stored_events WHERE position>=2")
-    other.close()
+    log_kind.tamper("DELETE FROM stored_events WHERE position>=2")
     with pytest.raises(CorruptStore, match="behind position 1 are gone"):
         log.verify()
     assert log.append([draft("d")])[0].position == 4
@@ -236,24 +235,29 @@ def test_a_position_is_never_used_twice(log_factory: Factory, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ("state = state || x'00'", "hash of position 2"),
-        ("state = CAST(x'ff' AS TEXT)", "hash of position 2"),
-        ("leaf = zeroblob(32)", "hash of position 2"),
+        ("state = {blob}", "hash of position 2"),
+        ("leaf = {blob}", "hash of position 2"),
         ("originator_version = 9", "position 2 breaks"),
         ("originator_id = 'other'", "position 2"),
         ("topic = 'MemoryStated'", "columns of position 2"),
         ("key = 'other'", "columns of position 2"),
     ],
 )
-def test_verification_names_what_was_changed(
-    log: SqliteEventLog, tmp_path: Path, change: str, complaint: str
-) -> None:
+def test_verification_names_what_was_changed(log: Log, log_kind: Kind, change: str, complaint: str) -> None:
     """Every column of every row is held against the bytes and their hash."""
     log.append([draft("a"), draft("b"), draft("c")])
-    with sqlite3.connect(tmp_path / "log.db") as other:
-        other.execute(f"UPDATE stored_events SET {change} WHERE position=2")
-    other.close()
+    change = change.format(blob=log_kind.hex("00" * 32))
+    log_kind.tamper(f"UPDATE stored_events SET {change} WHERE position=2")
     with pytest.raises(CorruptStore, match=complaint):
+        log.verify()
+
+
+@pytest.mark.parametrize("log_kind", ["sqlite"], indirect=True)
+def test_verification_finds_a_text_where_bytes_should_be(log: Log, log_kind: Kind) -> None:
+    """SQLite lets any type into any column."""
+    log.append([draft("a"), draft("b")])
+    log_kind.tamper("UPDATE stored_events SET state = CAST(x'ff' AS TEXT) WHERE position=2")
+    with pytest.raises(CorruptStore, match="hash of position 2"):
         log.verify()
 
 
@@ -292,7 +296,9 @@ def kill_cycles(path: Path, cycles: int) -> None:
     acknowledged: dict[int, str] = {}
     for cycle in range(cycles):
         command = [sys.executable, "-c", APPENDER, str(path), str(cycle)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent
+        )
         assert process.stdout is not None
         lines = [process.stdout.readline()]
         time.sleep(random.Random(cycle).uniform(0.0, 0.2))

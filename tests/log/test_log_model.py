@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from log_kinds import Kind, Log, SqliteKind
 from log_support import FakeSealer, draft
 
 from mnemolog.domain.errors import IdempotencyConflict, VersionConflict
 from mnemolog.domain.events import Draft, MemoryConfirmed, Recorded, TurnRecorded
 from mnemolog.infra.clock import SeededClock
-from mnemolog.infra.log import SqliteEventLog
+from postgres_world import new_schema
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,18 @@ ASKS = st.builds(
 
 
 class LogMachine(RuleBasedStateMachine):
-    def __init__(self) -> None:
+    def __init__(self, open_log: Callable[..., Log]) -> None:
         super().__init__()
-        self.folder, self.sealer = tempfile.mkdtemp(), FakeSealer()
+        self.open_log, self.sealer = open_log, FakeSealer()
         self.logs = [self.open(), self.open()]
         self.model: list[Draft] = []
 
-    def open(self) -> SqliteEventLog:
-        return SqliteEventLog(Path(self.folder) / "log.db", self.sealer, SeededClock(), durability="os")
+    def open(self) -> Log:
+        return self.open_log(sealer=self.sealer, clock=SeededClock(), durability="os")
 
     def teardown(self) -> None:
         for log in self.logs:
             log.close()
-        shutil.rmtree(self.folder)
 
     def version(self, drafts: list[Draft], stream: str) -> int:
         return sum(known.stream == stream for known in drafts)
@@ -129,5 +128,20 @@ class LogMachine(RuleBasedStateMachine):
         ]
 
 
-TestLogAgainstModel = LogMachine.TestCase
-TestLogAgainstModel.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+NUMBERS = count(1)
+
+
+def empty(kind: Kind) -> Kind:
+    """The same kind of log, with nothing in it."""
+    if isinstance(kind, SqliteKind):
+        return SqliteKind(kind.path.with_name(f"log{next(NUMBERS)}.db"))
+    return replace(kind, schema=new_schema())
+
+
+def test_the_log_behaves_as_a_list(log_kind: Kind) -> None:
+    """Append, read, restart: the log and the list never differ."""
+    examples = 15 if isinstance(log_kind, SqliteKind) else 10
+    run_state_machine_as_test(
+        lambda: LogMachine(empty(log_kind).open),
+        settings=settings(max_examples=examples, stateful_step_count=20, deadline=None),
+    )

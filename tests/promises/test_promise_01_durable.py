@@ -85,6 +85,6 @@ def test_promise_1_the_log_waits_for_the_disk_unless_told_otherwise(
 ) -> None:
     """By default a commit waits for fsync (SQLite's FULL); the faster mode is a setting with a name."""
     with Memory.open(tmp_path, background=False, settings=Settings.load(durability=durability)) as memory:
-        writer = memory._store.log._writer._sql
+        writer = memory._store.log._storage.sql
         assert writer.execute("PRAGMA synchronous").fetchone() == (synchronous,)
     assert Settings.load().durability == "fsync"

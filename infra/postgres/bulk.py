@@ -1,0 +1,42 @@
+"""Rows into a table by COPY: about three times as quick as one statement for many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import Boolean, Connection, Float, Integer, Table
+from sqlalchemy.types import TypeEngine
+
+
+def copy_rows(conn: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """As `projections.bulk.insert_rows`. Raises psycopg's errors."""
+    statement, types = _copy(table)
+    copy_into(conn, statement, types, rows)
+
+
+def copy_into(
+    conn: Connection, statement: str, types: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Send rows to a COPY … FROM STDIN (FORMAT BINARY), inside the transaction of the connection."""
+    driver: Any = conn.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)
+
+
+@lru_cache(maxsize=256)
+def _copy(table: Table) -> tuple[str, list[str]]:
+    columns = ", ".join(f'"{column.name}"' for column in table.columns)
+    into = f'COPY "{table.name}" ({columns}) FROM STDIN (FORMAT BINARY)'
+    return into, [_type(column.type) for column in table.columns]
+
+
+_TYPES: Final = ((Boolean, "bool"), (Integer, "int8"), (Float, "float8"))
+"""BigInteger is an Integer to SQLAlchemy."""
+
+
+def _type(declared: TypeEngine[Any]) -> str:
+    return next((name for kind, name in _TYPES if isinstance(declared, kind)), "text")

@@ -1,0 +1,181 @@
+"""`PostgresLexicalIndex`: scope-first BM25 on a table of postings.
+
+A posting begins with its scope's number, so that a look-up touches one scope's postings only. Words stand in it as 64
+bits of their hash: half the size, twice as quick, and no word is left in an index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+from zlib import crc32
+
+from sqlalchemy import Connection
+
+from mnemolog.domain.errors import CorruptStore, InvalidInput
+from mnemolog.domain.lexical import Matches, Term, bm25, ranked
+from mnemolog.infra.postgres.bulk import copy_into
+from mnemolog.projections.lexical import LexicalDocument
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+class PostgresLexicalIndex:
+    """A lexical index named `name`, one of any number in a view. See `projections.lexical`."""
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.match(name):
+            raise InvalidInput(f"an index name is lower-case letters, digits and _, not {name!r}")
+        self.name = name
+        self._postings, self._docs, self._scopes = f"{name}_postings", f"{name}_docs", f"{name}_scopes"
+
+    def create(self, conn: Connection) -> None:
+        """Make the tables where they are absent."""
+        for statement in (
+            f"CREATE TABLE IF NOT EXISTS {self._postings} (term bigint NOT NULL, doc bigint NOT NULL, scope integer"
+            " NOT NULL, times integer NOT NULL, PRIMARY KEY (scope, term, doc) INCLUDE (times))",
+            f"CREATE TABLE IF NOT EXISTS {self._docs} (doc bigint PRIMARY KEY, scope integer NOT NULL,"
+            " length integer NOT NULL, checksum bigint NOT NULL)",
+            f"CREATE TABLE IF NOT EXISTS {self._scopes} (scope integer PRIMARY KEY, docs bigint NOT NULL,"
+            " tokens bigint NOT NULL)",
+        ):
+            conn.exec_driver_sql(statement)
+
+    def drop(self, conn: Connection) -> None:
+        """Remove the tables."""
+        for table in (self._postings, self._docs, self._scopes):
+            conn.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
+
+    def add(self, conn: Connection, docs: Sequence[LexicalDocument]) -> None:
+        """Index new documents. To change one, remove it first."""
+        if not docs:
+            return
+        copy_into(
+            conn,
+            f"COPY {self._docs} (doc, scope, length, checksum) FROM STDIN (FORMAT BINARY)",
+            ("int8", "int4", "int4", "int8"),
+            [(doc, scope, len(tokens), _checksum(tokens)) for doc, scope, tokens in docs],
+        )
+        copy_into(
+            conn,
+            f"COPY {self._postings} (term, doc, scope, times) FROM STDIN (FORMAT BINARY)",
+            ("int8", "int8", "int4", "int4"),
+            [
+                (_hashed(term), doc, scope, times)
+                for doc, scope, tokens in docs
+                for term, times in Counter(tokens).items()
+            ],
+        )
+        self._count(conn, docs, 1)
+
+    def remove(self, conn: Connection, docs: Sequence[LexicalDocument]) -> int:
+        """Remove documents, given with the tokens they were added with; absent ones are passed over."""
+        stored = self._stored(conn, [doc for doc, _, _ in docs])
+        present = list({doc.doc: doc for doc in docs if doc.doc in stored}.values())
+        for doc, scope, tokens in present:
+            if stored[doc] != (scope, len(tokens), _checksum(tokens)):
+                raise CorruptStore(
+                    f"document {doc} of {self.name} was indexed with other tokens: rebuild the view"
+                )
+        if present:
+            places = [
+                (scope, _hashed(term), doc)
+                for doc, scope, tokens in present
+                for term in dict.fromkeys(tokens)
+            ]
+            scopes, terms, numbers = (
+                (list(column) for column in zip(*places, strict=True)) if places else ([],) * 3
+            )
+            conn.exec_driver_sql(
+                f"DELETE FROM {self._postings} p USING unnest(%s::integer[], %s::bigint[], %s::bigint[])"
+                " AS gone (scope, term, doc) WHERE p.scope = gone.scope AND p.term = gone.term AND p.doc = gone.doc",
+                (scopes, terms, numbers),
+            )
+            conn.exec_driver_sql(f"DELETE FROM {self._docs} WHERE doc = ANY(%s)", ([d.doc for d in present],))
+            self._count(conn, present, -1)
+        return len(present)
+
+    def matches(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Matches:
+        """Postings of the terms and the statistics of exactly these scopes."""
+        scopes = sorted(set(scopes))
+        docs, tokens = self._statistics(conn, scopes)
+        terms = list(dict.fromkeys(terms))
+        counts: dict[int, dict[int, int]] = {_hashed(term): {} for term in terms}
+        lengths: dict[int, int] = {}
+        for term, doc, times, length in self._found(conn, scopes, list(counts)):
+            counts[term][doc] = times
+            lengths[doc] = length
+        return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
+
+    def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
+        """How many tokens each of these documents has; absent ones are left out."""
+        sql = f"SELECT doc, length FROM {self._docs} WHERE doc = ANY(%s)"
+        return {row[0]: row[1] for row in conn.exec_driver_sql(sql, (list(docs),))}
+
+    def search(
+        self,
+        conn: Connection,
+        scopes: Sequence[int],
+        query: Sequence[Term],
+        newness: Callable[[int], int] = int,
+        limit: int | None = None,
+    ) -> list[tuple[int, float]]:
+        """All documents of these scopes with a term of the query and their BM25, best first."""
+        found = self.matches(conn, scopes, [term for term, _ in query])
+        return ranked(bm25(found, query), newness, limit)
+
+    def optimize(self, conn: Connection) -> None:
+        """Forget the words that were hashed here. What was deleted leaves the tables when they are rewritten."""
+        _hashed.cache_clear()
+
+    def _found(self, conn: Connection, scopes: Sequence[int], terms: Sequence[int]) -> Sequence[Any]:
+        """Term, document, how often, length of the document; in the order in which documents were numbered."""
+        if not scopes or not terms:
+            return []
+        sql = (
+            f"SELECT p.term, p.doc, p.times, d.length FROM {self._postings} p JOIN {self._docs} d ON d.doc = p.doc"
+            " WHERE p.scope = ANY(%s) AND p.term = ANY(%s) ORDER BY p.doc"
+        )
+        return conn.exec_driver_sql(sql, (list(scopes), list(terms))).fetchall()
+
+    def _statistics(self, conn: Connection, scopes: Sequence[int]) -> tuple[int, int]:
+        sql = (
+            "SELECT coalesce(sum(docs), 0)::bigint, coalesce(sum(tokens), 0)::bigint"
+            f" FROM {self._scopes} WHERE scope = ANY(%s)"
+        )
+        docs, tokens = conn.exec_driver_sql(sql, (list(scopes),)).one()
+        return docs, tokens
+
+    def _stored(self, conn: Connection, docs: Sequence[int]) -> dict[int, tuple[int, int, int]]:
+        if not docs:
+            return {}
+        sql = f"SELECT doc, scope, length, checksum FROM {self._docs} WHERE doc = ANY(%s)"
+        return {row[0]: (row[1], row[2], row[3]) for row in conn.exec_driver_sql(sql, (list(docs),))}
+
+    def _count(self, conn: Connection, docs: Sequence[LexicalDocument], sign: int) -> None:
+        numbers, tokens = Counter[int](), Counter[int]()
+        for _, scope, words in docs:
+            numbers[scope] += sign
+            tokens[scope] += sign * len(words)
+        scopes = sorted(numbers)
+        conn.exec_driver_sql(
+            f"INSERT INTO {self._scopes} AS s SELECT * FROM unnest(%s::integer[], %s::bigint[], %s::bigint[])"
+            " ON CONFLICT (scope) DO UPDATE SET docs = s.docs + excluded.docs, tokens = s.tokens + excluded.tokens",
+            (scopes, [numbers[scope] for scope in scopes], [tokens[scope] for scope in scopes]),
+        )
+        if sign < 0:
+            conn.exec_driver_sql(f"DELETE FROM {self._scopes} WHERE scope = ANY(%s) AND docs = 0", (scopes,))
+
+
+def _checksum(tokens: Sequence[str]) -> int:
+    return crc32(" ".join(tokens).encode())
+
+
+@lru_cache(maxsize=65_536)
+def _hashed(term: str) -> int:
+    """64 bits of a term. Two terms of one scope that share them are rarer than a damaged disk."""
+    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "big", signed=True)

@@ -1,0 +1,367 @@
+"""`PostgresViews`: one schema per projection version, and one table whose rows say which are live.
+
+The tables of views are UNLOGGED: their text never enters the server's WAL, its archive, or a backup, from where no
+erasure could fetch it back, and a commit waits for no disk. A crash of the server empties them; views are disposable,
+so that is noticed (`alive` is unlogged too) and they are built anew from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import RLock
+from typing import Any, Final, cast
+from zlib import crc32
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
+from mnemolog.infra.postgres.bulk import copy_rows
+from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.projections.bulk import BULK_INSERT
+from mnemolog.projections.ports import ViewSize
+from mnemolog.projections.versions import ViewFile
+
+_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE: Final = "BEGIN; SET LOCAL synchronous_commit = off"
+# 08 connection, 40 deadlock, 53 resources, 55 locked, 57 intervention, 58 system, XX damaged; read-only, dropped.
+_AT_FAULT: Final = frozenset({"08", "40", "53", "55", "57", "58", "XX", "25006", "42P01", "3F000"})
+_LAYOUT: Final = (
+    "CREATE SCHEMA IF NOT EXISTS {schema}",
+    "CREATE TABLE IF NOT EXISTS {schema}.views (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+    " name text NOT NULL, version text NOT NULL, generation integer NOT NULL, state text NOT NULL,"
+    " UNIQUE (name, generation))",
+    "CREATE UNIQUE INDEX IF NOT EXISTS views_live ON {schema}.views (name) WHERE state = 'live'",
+    "CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (id integer PRIMARY KEY)",
+)
+
+
+class PostgresViews:
+    """A `ViewStore` for many processes. schema: of the table that names the views; theirs begin with it.
+
+    lock_timeout: seconds to wait for another writer of the same view, and for readers where a view is rewritten.
+    Raises InvalidInput for a bad url, StoreUnavailable when the server cannot be reached or refuses.
+    """
+
+    def __init__(self, url: str, *, schema: str = "mnemolog_views", lock_timeout: float = 30.0) -> None:
+        self._schema, self._parameters = schema_name(schema), parameters(url)
+        self._session = {"lock_timeout": f"{int(lock_timeout * 1000)}ms"}
+        self._lock = RLock()
+        self._live: dict[str, ViewFile] = {}
+        self._ids: dict[ViewFile, int] = {}
+        self._lost: set[ViewFile] = set()
+        self._keeper: psycopg.Connection[Any] | None = None
+        self._closed = False
+        self._engine = _engine(self._parameters, self._session)
+        with self._table() as sql:
+            if sql.execute("SELECT to_regclass(%s)", (f"{schema}.alive",)).fetchone() == (None,):
+                sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space("layout"),))
+                for statement in _LAYOUT:
+                    sql.execute(statement.format(schema=schema))
+            self._look(sql)
+        self._sweep()
+
+    # Which are live ----------------------------------------------------------------------------------------------
+
+    def live(self, name: str) -> ViewFile | None:
+        """The view that readers of this projection see; None where there is none, or a crash has emptied it."""
+        file = self._live.get(name)
+        return None if file is None or file in self._lost else file
+
+    def create_shadow(self, name: str, version: str) -> ViewFile:
+        """An empty schema beside the live one, of a new generation. It is ours as long as we are connected."""
+        with self._table() as sql:
+            sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space(name),))
+            found = sql.execute(
+                f"SELECT coalesce(max(generation), 0) + 1 FROM {self._schema}.views WHERE name = %s", (name,)
+            ).fetchone()
+            assert found is not None
+            file = ViewFile(name, version, found[0])
+            row = sql.execute(
+                f"INSERT INTO {self._schema}.views (name, version, generation, state) "
+                "VALUES (%s, %s, %s, 'shadow') RETURNING id",
+                (name, version, file.generation),
+            ).fetchone()
+            assert row is not None
+            sql.execute(f"CREATE SCHEMA {self._schema_of(file)}")
+            sql.execute(f"INSERT INTO {self._schema}.alive VALUES (%s)", (row[0],))
+            # For the session, not the transaction: it tells others that somebody is building here.
+            sql.execute("SELECT pg_advisory_lock_shared(%s, %s)", (self._space("build"), row[0]))
+            self._ids[file] = row[0]
+        return file
+
+    def activate(self, file: ViewFile) -> None:
+        """Make this view the live one, durably and at once for every new reader, and drop the one before."""
+        with self._table() as sql:
+            sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space(file.name),))
+            table = f"{self._schema}.views"
+            sql.execute(
+                f"UPDATE {table} SET state = 'retired' WHERE name = %s AND state = 'live'", (file.name,)
+            )
+            sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (self._id(file),))
+            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (self._space("build"), self._id(file)))
+            self._look(sql)
+        self._sweep()
+
+    def drop(self, file: ViewFile) -> None:
+        """Remove the view as soon as its last reader, in whatever process, has finished."""
+        with self._table() as sql:
+            ours = (self._space("build"), self._id(file))
+            sql.execute(
+                f"UPDATE {self._schema}.views SET state = 'retired' WHERE id = %s AND state <> 'live'",
+                ours[1:],
+            )
+            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", ours)
+        self._sweep()
+
+    # Transactions ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def begin(self, file: ViewFile) -> Iterator[Connection]:
+        """A write transaction: commits at the end, rolls back on an error. One writer at a time per view."""
+        turn = f"SELECT pg_advisory_xact_lock({self._space('write')}, {self._id(file)})"
+        with self._transaction(file, f"{_WRITE}; {turn}") as conn:
+            yield conn
+        self._sweep_after(file)
+
+    @contextmanager
+    def connect(self, name: str) -> Iterator[Connection]:
+        """A read transaction on the live view; it stays on that view, also while another is activated."""
+        with self._engine_of().begin() as conn:
+            file = self._begin_live(conn, name)
+            yield conn
+        self._sweep_after(file)
+
+    @contextmanager
+    def connect_to(self, file: ViewFile) -> Iterator[Connection]:
+        """A read transaction on this view."""
+        with self._transaction(file, _READ) as conn:
+            yield conn
+        self._sweep_after(file)
+
+    @contextmanager
+    def _transaction(self, file: ViewFile, begin: str) -> Iterator[Connection]:
+        with self._engine_of().begin() as conn:
+            self._begin(conn, file, begin)
+            yield conn
+
+    def _begin_live(self, conn: Connection, name: str) -> ViewFile:
+        """Begin to read on the live view. The pointer is read in the same transaction: another process moves it."""
+        while True:
+            file = self._live.get(name)
+            if file is None:
+                raise NotFound(
+                    f"no view of {name!r} is live: `mnemolog projections rebuild {name}` builds it"
+                )
+            if self._begin(conn, file, _READ) == "live":
+                return file
+            _driver(conn).rollback()
+            with self._table() as sql:
+                self._look(sql)
+
+    def _begin(self, conn: Connection, file: ViewFile, begin: str) -> str:
+        """Begin a transaction on this view, which nobody drops before its end; the state of the view."""
+        number, schema = self._id(file), self._schema_of(file)
+        try:
+            cursor = _driver(conn).execute(
+                f"{begin}; SELECT pg_advisory_xact_lock_shared({self._space('use')}, {number}); "
+                f"SET LOCAL search_path = {schema}; "
+                f"SELECT v.state, a.id IS NOT NULL, to_regnamespace('{schema}') IS NOT NULL "
+                f"FROM {self._schema}.views v LEFT JOIN {self._schema}.alive a USING (id) WHERE v.id = {number}"
+            )
+            while cursor.nextset():
+                pass
+            row = cursor.fetchone()
+        except psycopg.Error as error:
+            if _driver(conn).closed:
+                # A restart of the server: the other idle connections are dead as well.
+                conn.invalidate(error)
+                self._engine.dispose()
+            raise OperationalError("BEGIN", None, error) from error
+        if row is None or not row[2]:
+            if begin == _READ and file == self._live.get(file.name):
+                return "gone"
+            raise NotFound(f"there is no view {self._schema_of(file)}")
+        if not row[1]:
+            self._lost.add(file)
+            raise StoreUnavailable(
+                f"a crash of the server has emptied the view {file.name!r}: retry, it is rebuilt"
+            )
+        return str(row[0])
+
+    # Rewriting and looking ---------------------------------------------------------------------------------------
+
+    def purge(self, file: ViewFile, rewrite: Callable[[Connection], None]) -> bool:
+        """Run `rewrite` in a transaction, then rewrite all tables, so that no deleted byte is left in them.
+
+        False where a reader was in the way: purge again later.
+        """
+        with self.begin(file) as conn:
+            rewrite(conn)
+        schema = self._schema_of(file)
+        with self._connected() as sql:
+            rows = sql.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+            if not rows:
+                return True
+            try:
+                sql.execute("SET lock_timeout = '2s'")
+                sql.execute("VACUUM (FULL) " + ", ".join(f'{schema}."{name}"' for (name,) in rows))
+            except psycopg.errors.LockNotAvailable:
+                return False
+        return True
+
+    def files(self) -> list[ViewSize]:
+        """What is there and how large, the live ones and those being built."""
+        self._sweep()
+        with self._table() as sql:
+            rows = sql.execute(
+                "SELECT v.name, v.version, v.generation, v.state = 'live', coalesce((SELECT "
+                "sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = "
+                f"to_regnamespace(%s || '_' || v.name || '_' || v.generation)), 0)::bigint FROM {self._schema}.views v "
+                'ORDER BY v.name COLLATE "C", v.generation',
+                (self._schema,),
+            ).fetchall()
+        return [ViewSize(ViewFile(*row[:3]), row[3], row[4]) for row in rows]
+
+    def is_unavailable(self, error: Exception) -> bool:
+        """Whether an error of a fold lies with the store (away, full, locked, damaged), not with the event."""
+        if isinstance(error, StoreUnavailable):
+            return True
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(cause, psycopg.Error):
+            return False
+        state = cause.sqlstate
+        if state is None:
+            return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
+        return state in _AT_FAULT or state[:2] in _AT_FAULT
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            self._closed = True
+            if self._keeper is not None:
+                with suppress(psycopg.Error):
+                    self._keeper.close()
+            self._engine.dispose()
+
+    # The table of views ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _table(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction on the keeper, the connection that also holds what is ours for longer."""
+        with self._lock:
+            self._check_open()
+            try:
+                if self._keeper is None or self._keeper.closed:
+                    self._keeper = connect(self._parameters, self._session)
+                with self._keeper.transaction():
+                    yield self._keeper
+            except psycopg.Error as error:
+                raise typed(error, "used") from error
+
+    @contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+        with connect(self._parameters, self._session) as conn:
+            yield conn
+
+    def _look(self, sql: psycopg.Connection[Any]) -> None:
+        """Learn which views are live, and which of them a crash has emptied."""
+        rows = sql.execute(
+            f"SELECT v.name, v.version, v.generation, v.id, a.id IS NULL FROM {self._schema}.views v "
+            f"LEFT JOIN {self._schema}.alive a USING (id) WHERE v.state = 'live'"
+        ).fetchall()
+        found = {ViewFile(*row[:3]): row for row in rows}
+        self._ids.update({file: row[3] for file, row in found.items()})
+        self._lost = {file for file, row in found.items() if row[4]}
+        self._live = {file.name: file for file in found}
+
+    def _sweep(self) -> None:
+        """Remove what is retired, and what nobody builds any more, where nobody reads it."""
+        with self._table() as sql:
+            rows = sql.execute(
+                f"SELECT id, name, version, generation, state FROM {self._schema}.views WHERE state <> 'live'"
+            ).fetchall()
+        for number, name, version, generation, state in rows:
+            self._remove(number, ViewFile(name, version, generation), state)
+
+    def _remove(self, number: int, file: ViewFile, state: str) -> None:
+        with self._lock:
+            own = state == "shadow" and file in self._ids
+        if own:
+            return
+        spaces = ("use", "build") if state == "shadow" else ("use",)
+        with self._table() as sql:
+            for space in spaces:
+                free = sql.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (self._space(space), number))
+                if free.fetchone() != (True,):
+                    return
+            sql.execute(f"DROP SCHEMA IF EXISTS {self._schema_of(file)} CASCADE")
+            sql.execute(f"DELETE FROM {self._schema}.alive WHERE id = %s", (number,))
+            sql.execute(f"DELETE FROM {self._schema}.views WHERE id = %s", (number,))
+        self._ids.pop(file, None)
+
+    def _sweep_after(self, file: ViewFile) -> None:
+        """Whoever read a view that was replaced meanwhile was perhaps its last reader."""
+        if file.name in self._live and self._live[file.name] != file and not self._closed:
+            self._sweep()
+
+    def _id(self, file: ViewFile) -> int:
+        if file not in self._ids:
+            with self._table() as sql:
+                row = sql.execute(
+                    f"SELECT id FROM {self._schema}.views WHERE (name, version, generation) = (%s, %s, %s)",
+                    (file.name, file.version, file.generation),
+                ).fetchone()
+            if row is None:
+                raise NotFound(f"there is no view {self._schema_of(file)}")
+            self._ids[file] = row[0]
+        return self._ids[file]
+
+    def _schema_of(self, file: ViewFile) -> str:
+        name = f"{self._schema}_{file.name}_{file.generation}"
+        if len(name) > 63:
+            raise InvalidInput(f"{name} is too long for a schema: choose a shorter schema for the views")
+        return name
+
+    def _space(self, purpose: str) -> int:
+        """The first half of the numbers of our advisory locks."""
+        return crc32(f"{self._schema}/{purpose}".encode()) - (1 << 31)
+
+    def _engine_of(self) -> Engine:
+        self._check_open()
+        return self._engine
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the views are closed: open the memory anew")
+
+
+def _driver(conn: Connection) -> psycopg.Connection[Any]:
+    return cast("psycopg.Connection[Any]", conn.connection.driver_connection)
+
+
+def _engine(settings: dict[str, Any], session: dict[str, str]) -> Engine:
+    # We begin transactions ourselves, in the same round trip as the locks.
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=8, max_overflow=24
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(_: Any, record: Any) -> None:
+        record.info[BULK_INSERT] = copy_rows
+
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def unlogged(_: Any, __: Any, statement: str, values: Any, ___: Any, ____: Any) -> tuple[str, Any]:
+        if statement.lstrip().startswith("CREATE TABLE"):
+            statement = statement.replace("CREATE TABLE", "CREATE UNLOGGED TABLE", 1)
+        return statement, values
+
+    @event.listens_for(engine, "reset")
+    def reset(connection: Any, _: Any, __: Any) -> None:
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.rollback()
+
+    return engine

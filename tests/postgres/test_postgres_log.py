@@ -1,0 +1,305 @@
+"""What only a server can do to the log: connections that break, writers that pause, and a bell that falls silent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from log_support import PlainSealer, draft
+from postgres_world import new_schema
+from support import require_module
+
+require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
+
+import psycopg  # noqa: E402
+
+from mnemolog.domain.errors import InvalidInput, StoreUnavailable  # noqa: E402
+from mnemolog.domain.events import TurnRecorded  # noqa: E402
+from mnemolog.infra.clock import SystemClock  # noqa: E402
+from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
+
+pytestmark = pytest.mark.postgres
+
+Opener = Callable[..., PostgresEventLog]
+
+
+@pytest.fixture
+def schema() -> str:
+    return new_schema()
+
+
+@pytest.fixture
+def opener(postgres_url: str, schema: str) -> Iterator[Opener]:
+    """Opens the same log each time, as another process would."""
+    opened: list[PostgresEventLog] = []
+
+    def open_log(**options: Any) -> PostgresEventLog:
+        log = PostgresEventLog(postgres_url, PlainSealer(), SystemClock(), schema=schema, **options)
+        opened.append(log)
+        return log
+
+    yield open_log
+    for log in opened:
+        log.close()
+
+
+@pytest.fixture
+def sql(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
+        yield conn
+
+
+def end_connections(sql: psycopg.Connection[Any], like: str = "%") -> int:
+    """Break every other connection of ours whose last statement is like this; how many."""
+    return len(
+        sql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'mnemolog' AND query LIKE %s",
+            (like,),
+        ).fetchall()
+    )
+
+
+# Opening --------------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_url_is_refused_without_repeating_it() -> None:
+    """It may hold a password."""
+    with pytest.raises(InvalidInput) as refused:
+        PostgresEventLog("postgresql://u:secret@h/d?no=such", PlainSealer(), SystemClock())
+    assert "secret" not in str(refused.value)
+    with pytest.raises(InvalidInput, match="schema"):
+        PostgresEventLog("postgresql://h/d", PlainSealer(), SystemClock(), schema="x; DROP")
+
+
+def test_an_absent_server_is_a_typed_error() -> None:
+    """And nothing is left open."""
+    with pytest.raises(StoreUnavailable):
+        PostgresEventLog(
+            "postgresql://nobody@127.0.0.1:9/none?connect_timeout=2",
+            PlainSealer(),
+            SystemClock(),
+            pool_timeout=1.0,
+        )
+
+
+def test_many_processes_may_open_a_new_log_at_once(opener: Opener) -> None:
+    """One makes the tables, all find them."""
+    with ThreadPoolExecutor(8) as pool:
+        logs = list(pool.map(lambda _: opener(), range(8)))
+    assert [log.head() for log in logs] == [0] * 8
+
+
+def test_a_role_needs_no_more_than_to_insert_and_select(
+    postgres_url: str, schema: str, opener: Opener, sql: psycopg.Connection[Any]
+) -> None:
+    """The tables belong to somebody else; the writer can neither change nor delete."""
+    opener().append([draft("a")])
+    sql.execute(f"CREATE ROLE writer_{schema} LOGIN")
+    sql.execute(f"GRANT USAGE ON SCHEMA {schema} TO writer_{schema}")
+    sql.execute(f"GRANT SELECT, INSERT ON {schema}.stored_events TO writer_{schema}")
+    sql.execute(f"GRANT SELECT, UPDATE ON SEQUENCE {schema}.stored_events_positions TO writer_{schema}")
+    url = postgres_url.replace("postgres@", f"writer_{schema}@")
+    with PostgresEventLog(url, PlainSealer(), SystemClock(), schema=schema) as log:
+        assert log.append([draft("b")])[0].position == 2
+        assert log.verify() == 2
+
+
+def test_stored_events_can_be_neither_changed_nor_deleted(opener: Opener, schema: str, sql: Any) -> None:
+    """The server itself refuses, whoever asks."""
+    opener().append([draft("a")])
+    for statement in ("UPDATE {} SET topic = 'x'", "DELETE FROM {}", "TRUNCATE {}"):
+        with pytest.raises(psycopg.Error, match="only grows"):
+            sql.execute(statement.format(f"{schema}.stored_events"))
+
+
+def test_texts_with_nul_are_stored(opener: Opener) -> None:
+    """In keys and streams as well, though PostgreSQL has no NUL; and what stands for it is itself kept."""
+    log = opener()
+    for text in ("a\x00b", "\ue000", "\ue0000", "\x00\ue000\x001"):
+        log.append([draft(text, stream=text, key=text)])
+        (found,) = log.read_stream(text)
+        assert (found.event, found.envelope.key) == (TurnRecorded("user", text), text)
+        assert log.append([draft(text, stream=text, key=text)])[0].duplicate
+    assert log.verify() == 4
+
+
+# Connections that break --------------------------------------------------------------------------------------------
+
+
+def test_a_writer_comes_back_when_its_idle_connection_was_ended(opener: Opener, sql: Any) -> None:
+    """Nothing can have happened on it, so nobody is bothered."""
+    log = opener()
+    log.append([draft("a")])
+    assert end_connections(sql) > 0
+    assert log.append([draft("b")])[0].position == 2
+
+
+def test_a_reader_comes_back_after_one_failure_at_most(opener: Opener, sql: Any) -> None:
+    """The first look finds all dead connections of the pool."""
+    log = opener()
+    log.append([draft("a")])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: log.head(), range(40)))
+    end_connections(sql)
+    for _ in range(3):
+        try:
+            assert log.head() == 1
+        except StoreUnavailable:
+            assert log.head() == 1
+
+
+def cut(log: PostgresEventLog, sql: Any, *, after: bool) -> None:
+    """End the writer's connection once, before or after the server has committed, so that the answer is lost."""
+    recorder, commit = log._recorder, log._recorder.commit
+
+    def interrupted(c: Any, last: int) -> None:
+        recorder.commit = commit  # type: ignore[method-assign]
+        if after:
+            commit(c, last)
+        sql.execute("SELECT pg_terminate_backend(%s, 5000)", (c.connection.info.backend_pid,))
+        commit(c, last)
+
+    recorder.commit = interrupted  # type: ignore[method-assign]
+
+
+def test_a_commit_whose_answer_was_lost_is_read_back(opener: Opener, sql: Any) -> None:
+    """It happened, so the appender gets its receipts: nothing is lost, nothing doubled."""
+    log = opener()
+    log.append([draft("a")])
+    cut(log, sql, after=True)
+    receipts = log.append([draft("b", expected_version=1), draft("c")])
+    assert [r.position for r in receipts] == [2, 3]
+    assert log.append([draft("d", expected_version=3)])[0].position == 4
+    assert log.verify() == 4
+
+
+def test_a_commit_that_did_not_happen_is_an_error_that_says_so(opener: Opener, sql: Any) -> None:
+    """The appender can retry, with or without a key."""
+    log = opener()
+    log.append([draft("a")])
+    cut(log, sql, after=False)
+    with pytest.raises(StoreUnavailable, match="nothing of this append is stored"):
+        log.append([draft("b")])
+    assert log.append([draft("b", expected_version=1)])[0].position == 2
+    assert log.stats()["failed_groups"] == 1
+
+
+# Slow and late writers ---------------------------------------------------------------------------------------------
+
+
+def foreign(log: PostgresEventLog, sql: Any) -> int:
+    """Begin what another process would: take the lock. The head that it found."""
+    with sql.cursor() as cursor:
+        return log._recorder.lock(cursor, "BEGIN; ")
+
+
+def test_a_slow_transaction_holds_up_writers_not_readers(opener: Opener, sql: Any) -> None:
+    """The writer gives up in time with a typed error; a reader sees the head all the while."""
+    log = opener(lock_timeout=1)
+    log.append([draft("a")])
+    foreign(log, sql)
+    with pytest.raises(StoreUnavailable, match="lock timeout"):
+        log.append([draft("b")])
+    assert log.read(0, 9).position == 1
+    sql.execute("ROLLBACK")
+    assert log.append([draft("b")])[0].position == 2
+
+
+def test_a_writer_that_stops_in_its_transaction_loses_it(opener: Opener) -> None:
+    """A paused process keeps nobody waiting for ever, and does not overwrite anybody when it wakes up."""
+    slow, quick = opener(idle_seconds=0.2), opener()
+    slow.append([draft("a")])
+    with slow._group.exclusive():
+        slow._storage.begin()
+        time.sleep(0.5)
+        assert quick.append([draft("b")])[0].position == 2
+        with pytest.raises((psycopg.Error, StoreUnavailable)):
+            slow._storage.commit([("s1", 2, "TurnRecorded", None, b"leaf", b"state")], 2)
+        slow._storage.rollback()
+    assert slow.append([draft("c", expected_version=2)])[0].position == 3
+    assert quick.verify() == 3
+
+
+def test_an_insert_past_the_lock_cannot_get_in_between(opener: Opener, schema: str, sql: Any) -> None:
+    """Somebody who takes no lock holds the number of one position: the log waits, and goes on without him."""
+    log = opener(lock_timeout=1)
+    log.append([draft("a")])
+    sql.execute("BEGIN")
+    sql.execute(
+        f"INSERT INTO {schema}.stored_events SELECT position + 1, 'x', 1, topic, NULL, leaf, state "
+        f"FROM {schema}.stored_events"
+    )
+    with pytest.raises(StoreUnavailable):
+        log.append([draft("b")])
+    assert log.read(0, 9).position == 1
+    sql.execute("ROLLBACK")
+    assert log.append([draft("b")])[0].position == 2
+
+
+# The doorbell ------------------------------------------------------------------------------------------------------
+
+
+def waiting(log: PostgresEventLog, after: int) -> tuple[Thread, list[int]]:
+    heads: list[int] = []
+    thread = Thread(target=lambda: heads.append(log.wait(after, 30)))
+    thread.start()
+    while not log._bell._listening:
+        time.sleep(0.005)
+    return thread, heads
+
+
+def test_another_process_rings_without_polling(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NOTIFY wakes the waiting reader, long before it would look for itself."""
+    monkeypatch.setattr("mnemolog.infra.postgres.doorbell.LISTENING_SECONDS", 60.0)
+    reader, writer = opener(), opener()
+    thread, heads = waiting(reader, 0)
+    writer.append([draft("a")])
+    thread.join(10)
+    assert heads == [1]
+
+
+def test_a_bell_that_broke_is_mended_and_misses_nothing(
+    opener: Opener, sql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was committed while nobody listened is seen as soon as somebody does."""
+    monkeypatch.setattr("mnemolog.infra.postgres.doorbell.LISTENING_SECONDS", 60.0)
+    reader, writer = opener(), opener()
+    thread, heads = waiting(reader, 0)
+    assert end_connections(sql, "LISTEN%") == 1
+    writer.append([draft("a")])
+    thread.join(10)
+    assert heads == [1]
+    thread, heads = waiting(reader, 1)
+    writer.append([draft("b")])
+    thread.join(10)
+    assert heads == [2]
+
+
+def test_without_a_bell_polling_finds_everything(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bell is a hint; looking is the truth."""
+    monkeypatch.setattr("mnemolog.infra.postgres.doorbell.Doorbell._start", lambda self: None)
+    reader, writer = opener(), opener()
+    heads: list[int] = []
+    thread = Thread(target=lambda: heads.append(reader.wait(0, 30)))
+    thread.start()
+    writer.append([draft("a")])
+    thread.join(10)
+    assert heads == [1]
+
+
+def test_closing_wakes_who_waits(opener: Opener) -> None:
+    """And the listening thread ends."""
+    reader = opener()
+    thread, heads = waiting(reader, 0)
+    listener = reader._bell._thread
+    reader.close()
+    thread.join(10)
+    assert heads == [0]
+    assert listener is not None
+    assert not listener.is_alive()
