@@ -105,7 +105,7 @@ class Tables:
             "scope_changes",
             metadata,
             Column("scope", Integer, primary_key=True),
-            Column("change", BigInteger, nullable=False),
+            Column("change", Integer, nullable=False),
         )
         self.feedback = Table(
             "feedback",

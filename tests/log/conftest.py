@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from log_kinds import Kind, Log, PostgresKind, SqliteKind
-from log_support import FakeSealer
 
+from log_support import FakeSealer
 from mnemolog.infra.clock import SeededClock
 from postgres_world import new_schema
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 import pytest
-from log_support import ALICE, FakeSealer, draft
 
+from log_support import ALICE, FakeSealer, draft
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import (
     FORGOTTEN,

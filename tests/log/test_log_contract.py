@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 from log_kinds import Kind, Log, SqliteKind
-from log_support import ALICE, WHEN, FakeSealer, draft
 
+from log_support import ALICE, WHEN, FakeSealer, draft
 from mnemolog.domain.errors import (
     ErasedScope,
     IdempotencyConflict,

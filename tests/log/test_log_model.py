@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from log_kinds import Kind, Log, SqliteKind
-from log_support import FakeSealer, draft
 
+from log_support import FakeSealer, draft
 from mnemolog.domain.errors import IdempotencyConflict, VersionConflict
 from mnemolog.domain.events import Draft, MemoryConfirmed, Recorded, TurnRecorded
 from mnemolog.infra.clock import SeededClock
