@@ -16,7 +16,7 @@ from mnemolog.domain.gate.checksums import born, business, iban, iban_length, lu
 from mnemolog.domain.gate.findings import WIDE, Finding, Sort
 
 _NO_CHECKSUM_SINCE: Final = date(2020, 10, 1)
-_NEAR: Final = 24
+_NEAR: Final = 32
 """Characters before a number that tell what it is."""
 _FREE: Final = r"(?<![0-9A-Za-z])(?<![0-9][-./,])(?<![*#])"
 """Nothing before it makes it a part of something longer."""
@@ -47,8 +47,9 @@ def _digits(text: str) -> str:
 
 
 def _before(found: re.Match[str], near: int = _NEAR) -> str:
-    """What stands before it on its line."""
-    return found.string[max(0, found.start("v") - near) : found.start("v")].rpartition("\n")[2]
+    """What stands before it on its line, or on the one above where it begins the line."""
+    near_by = found.string[max(0, found.start("v") - near) : found.start("v")]
+    return near_by.rstrip().rpartition("\n")[2]
 
 
 _OTHER: Final = re.compile(
@@ -172,6 +173,11 @@ _PHONE_WORDS: Final = re.compile(
     r"messages?|registered|contact|dial|ring|hotline|office)\b",
     re.IGNORECASE,
 )
+_SURE_PHONE_WORDS: Final = re.compile(
+    r"(?:전화|연락처|휴대폰|핸드폰|팩스|\b(?:phone|mobile|cell|tel|fax|desk|call me (?:at|on)))\W{0,3}$",
+    re.IGNORECASE,
+)
+"""Also before digits without a separator."""
 _PHONE_AFTER: Final = re.compile(r"\s?(?:office|fax|mobile|desk|cell)\b|-office", re.IGNORECASE)
 
 
@@ -189,7 +195,8 @@ def _foreign(found: re.Match[str]) -> tuple[int, int] | None:
 def _by_context(found: re.Match[str]) -> tuple[int, int] | None:
     """Groups of digits in any form, where words around them say that one can call there."""
     digits = _digits(found["v"])
-    told = _PHONE_WORDS.search(_before(found)) or _PHONE_AFTER.match(found.string, found.end("v"))
+    words = _PHONE_WORDS if re.search(r"\D", found["v"]) else _SURE_PHONE_WORDS
+    told = words.search(_before(found)) or _PHONE_AFTER.match(found.string, found.end("v"))
     if not told or not 7 <= len(digits) <= 14 or _is_other(found) or _NO_PHONE.match(found["v"]):
         return None
     return found.span("v")
@@ -255,7 +262,7 @@ _RULES: Final = (
           rf"(?<![\w+])(?P<v>(?:\+|00[1-9]?[- ]?)(?=[1-9])\d{{1,4}}[-. ]?(?:\(\d{{1,4}}\)[-. ]?)?\d{{1,5}}(?:[-. ]?\d{{2,4}}){{1,4}}(?:x\d{{1,5}})?){_OPEN}",
           _foreign),
     _rule("american", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{3}}\) ?|\d{{3}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
-    _rule("by context", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{1,4}}\)[-. ]?)?\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}(?:x\d{{1,5}})?)(?![0-9])", _by_context),
+    _rule("by context", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{1,4}}\)[-. ]?)?(?:\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{2,4}}[-. ]\d{{7}}|\d{{9,11}})(?:x\d{{1,5}})?)(?![0-9])", _by_context),
     _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_HOST})", _email),
     _rule("email", Sort.EMAIL, rf"(?<!\w)(?P<v>[가-힣]{{1,20}}@{_HOST})", _email),
 )  # fmt: skip
