@@ -1,6 +1,6 @@
 """How good the gate is, on public data and on the authored sets, each beside a control that must fail.
 
-    python bench/gate.py [personal] [extraction]
+    python bench/gate.py [personal] [extraction] [instructions]
 
 `personal` compares with presidio's pattern recognisers in the same run where presidio-analyzer is installed.
 """
@@ -8,10 +8,12 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +22,11 @@ from _corpora import shared_data
 from mnemolog.domain.gate.credentials import credentials
 from mnemolog.domain.gate.findings import Finding, Scanner, scan
 from mnemolog.domain.gate.identifiers import identifiers
+from mnemolog.domain.gate.instructions import instructions
 
 ROOT: Final = Path(__file__).parents[1]
 OURS: Final = (identifiers, credentials)
+KOREAN_INSTRUCTIONS: Final = ROOT / "tests/gate/korean_instructions.jsonl"
 Places = set[tuple[str, int, int]]
 SORTS: Final = {
     "CREDIT_CARD": "card", "PHONE_NUMBER": "phone", "EMAIL_ADDRESS": "email", "IBAN_CODE": "iban", "US_SSN": "ssn",
@@ -52,10 +56,7 @@ def personal(data: Path) -> None:
     for name, find in finders.items():
         print(name)
         _table(gold, [find(text) for text in texts], sorted(set(SORTS.values())))
-    korean = [
-        json.loads(line)
-        for line in (ROOT / "tests/gate/korean_identifiers.jsonl").read_text("utf-8").splitlines()
-    ]
+    korean = _lines(ROOT / "tests/gate/korean_identifiers.jsonl")
     print(f"Korean lines, {len(korean)}")
     for name, find in finders.items():
         _korean(name, korean, find)
@@ -136,6 +137,53 @@ def _korean(name: str, lines: Sequence[dict[str, Any]], find: Callable[[str], Pl
     )
 
 
+# Instructions --------------------------------------------------------------------------------------------------------
+
+
+def instruct(data: Path) -> None:
+    """What is held of texts that instruct, and of ordinary ones. The control asks for the word "instructions"."""
+    print("held, in per cent: ours / control")
+    for name, texts in chain(_attacks(data), _ordinary(data)):
+        ours = sum(bool(instructions(text)) for text in texts)
+        control = sum("instruction" in text.casefold() or "지시" in text for text in texts)
+        print(f"  {name:34} {len(texts):5} {percent(ours, len(texts))} / {percent(control, len(texts))}")
+
+
+def _attacks(data: Path) -> Iterator[tuple[str, list[str]]]:
+    bastion = _lines(data / "attacks" / "bastion_dev.jsonl")
+    yield "bastion malicious", [one["text"] for one in bastion if one["label"] == "malicious"]
+    mails = [one["context"] for one in _lines(data / "attacks" / "bipia_email_train.jsonl")]
+    attacks = json.loads((data / "attacks" / "bipia_text_attack_train.json").read_text("utf-8"))
+    for at, (kind, texts) in enumerate(attacks.items()):
+        yield f"BIPIA {kind}", [f"{mails[(7 * n + at) % len(mails)]}\n{text}" for n, text in enumerate(texts)]
+    minja = json.loads((data / "attacks" / "minja_dev.json").read_text("utf-8"))
+    for prompt in minja["indication_prompts"]:
+        ((name, text),) = prompt.items()
+        yield f"MINJA {name}", [text.format(**victim) for victim in minja["victim_target"]]
+    yield "Korean, authored", [one["text"] for one in _lines(KOREAN_INSTRUCTIONS) if one["instructs"]]
+
+
+def _ordinary(data: Path) -> Iterator[tuple[str, list[str]]]:
+    yield (
+        "bastion benign",
+        [one["text"] for one in _lines(data / "attacks" / "bastion_dev.jsonl") if one["label"] == "benign"],
+    )
+    yield "BIPIA mails", [one["context"] for one in _lines(data / "attacks" / "bipia_email_train.jsonl")]
+    with gzip.open(data / "transcripts" / "tau_bench_airline.json.gz", "rt", encoding="utf-8") as file:
+        runs = json.load(file)
+    yield (
+        "tau-bench tool outputs",
+        [turn["content"] for run in runs for turn in run["traj"] if turn["role"] == "tool"],
+    )
+    korquad = json.loads((data / "korean" / "KorQuAD_v1.0_dev.json").read_text("utf-8"))["data"]
+    yield "KorQuAD paragraphs", [part["context"] for article in korquad for part in article["paragraphs"]]
+    yield "Korean, authored", [one["text"] for one in _lines(KOREAN_INSTRUCTIONS) if not one["instructs"]]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+
+
 # Extraction ---------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +208,11 @@ def extraction(_: Path) -> None:
     )
 
 
-PARTS: Final[dict[str, Callable[[Path], None]]] = {"personal": personal, "extraction": extraction}
+PARTS: Final[dict[str, Callable[[Path], None]]] = {
+    "personal": personal,
+    "extraction": extraction,
+    "instructions": instruct,
+}
 
 
 def main() -> None:

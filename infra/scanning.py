@@ -10,6 +10,8 @@ from mnemolog.domain.gate.findings import Finding, Sort
 
 _LEFT_OUT: Final = frozenset({"IPPublicDetector", "HexHighEntropyString"})
 """An address of a host is no secret, and every commit and digest is a hex string of high entropy."""
+_SHORTEST: Final = 8
+"""Characters of a line that could hold a secret with its name or its mark."""
 LONGEST_LINE: Final = 20_000
 """Characters of a line that are looked at; secrets of a longer one are looked for in pieces."""
 
@@ -18,7 +20,7 @@ def library_secrets(text: str) -> Iterator[Finding]:
     """What the plugins of detect-secrets find, line by line. Nothing is verified, so nothing leaves the process."""
     at = 0
     for line in text.splitlines(keepends=True):
-        for start in range(0, len(line), LONGEST_LINE):
+        for start in range(0, len(line), LONGEST_LINE) if len(line) > _SHORTEST else ():
             yield from _in_line(line[start : start + LONGEST_LINE], at + start)
         at += len(line)
 

@@ -18,9 +18,12 @@ _KNOWN: Final = re.compile(
     r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}(?:\.[\w-]*)?|AGE-SECRET-KEY-1[0-9A-Z]{20,})"
 )
 _PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|[A-Za-z0-9+/=\s]*)", re.DOTALL
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.{0,8000}?-----END [A-Z ]*PRIVATE KEY-----|[A-Za-z0-9+/=\s]{0,8000})",
+    re.DOTALL,
 )
-_IN_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:/@]{1,64}:(?P<v>[^\s:/@]{3,128})@", re.IGNORECASE)
+_IN_ADDRESS: Final = re.compile(
+    r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s:/@]{1,64}:(?P<v>[^\s:/@]{3,128})@", re.IGNORECASE
+)
 _NAMED: Final = re.compile(
     r"(?P<label>비밀\s?번호|비번|패스워드|암호(?![화학문])|인증\s?번호|인증\s?코드|보안\s?코드|(?<![a-z])OTP(?![a-z])|"
     r"(?:API|액세스|접근|비밀|시크릿|보안|개인)\s?키|시크릿|토큰|"

@@ -235,7 +235,8 @@ def _rule(
 _NUMERAL: Final = "[공영일이삼사오육륙칠팔구0-9]"
 _AT: Final = r"(?:@|\s?골뱅이\s?|\s?[(\[]at[)\]]\s?)"
 _DOT: Final = r"(?:\.|점|\s?[(\[]dot[)\]]\s?)"
-_HOST: Final = rf"(?:[a-z0-9가-힣-]+?{_DOT})+(?:[a-z]{{2,24}})(?![a-z0-9@])"
+_HOST: Final = r"(?:[a-z0-9가-힣-]{1,63}\.){1,6}[a-z]{2,24}(?![a-z0-9@])"
+_SPOKEN_HOST: Final = rf"(?:[a-z0-9-]{{1,63}}{_DOT}){{1,6}}[a-z]{{2,24}}(?![a-z0-9@])"
 _MOBILE: Final = rf"1[016789]\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}"
 
 _RULES: Final = (
@@ -263,6 +264,7 @@ _RULES: Final = (
           _foreign),
     _rule("american", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{3}}\) ?|\d{{3}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
     _rule("by context", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{1,4}}\)[-. ]?)?(?:\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{2,4}}[-. ]\d{{7}}|\d{{9,11}})(?:x\d{{1,5}})?)(?![0-9])", _by_context),
-    _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_HOST})", _email),
+    _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}@{_HOST})", _email),
+    _rule("spoken email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_SPOKEN_HOST})", _email),
     _rule("email", Sort.EMAIL, rf"(?<!\w)(?P<v>[가-힣]{{1,20}}@{_HOST})", _email),
 )  # fmt: skip

@@ -14,18 +14,22 @@ READ: Final = 20_000
 LONGEST: Final = 400
 """Characters of one sentence; what is longer is no statement."""
 
-_HIDE: Final = tuple(
-    re.compile(pattern, flags)
-    for pattern, flags in (
-        (r"```.*?(?:```|\Z)", re.DOTALL),
-        (r"<memory(?: now)?>.*?(?:</memory>|\Z)", re.DOTALL),
-        (r"^[ \t]*>.*$", re.MULTILINE),
-        (r"https?://\S+", 0),
-        (r"`[^`\n]*\s[^`\n]*`", 0),
-        (r"[\"“„][^\"”“\n]*\s[^\"”\n]*[\"”]", 0),
-        (r"[「『《][^」』》\n]*\s[^」』》\n]*[」』》]", 0),
-        (r"(?<!\w)['‘][^'’\n]*\s[^\n]*?['’](?!\w)", 0),
-        (r"(?<!\w)['‘][^'’\n]*\s[^\n]*?['’](?=[가-힣])", 0),
+_OTHERS: Final = tuple(
+    re.compile(pattern, re.DOTALL | re.MULTILINE)
+    for pattern in (
+        r"```.*?(?:```|\Z)",
+        r"<memory(?: now)?>.*?(?:</memory>|\Z)",
+        r"^[ \t]*>[^\n]*",
+        r"https?://\S+",
+    )
+)
+_QUOTES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"`[^`\n]{1,300}`",
+        r"[\"“„][^\"”“\n]{1,300}[\"”]",
+        r"[「『《][^」』》\n]{1,300}[」』》]",
+        r"(?<!\w)['‘](?:[^'’\n]|['’](?=[A-Za-z])){1,300}['’](?![A-Za-z0-9])",
     )
 )
 _END: Final = re.compile(r"[.!?。！？…]+[\"'”’)]*(?=\s|\Z)|[\r\n]+")
@@ -47,9 +51,16 @@ class Sentence:
 def hidden(text: str) -> str:
     """`text` with what somebody else says blotted out; places stay as they are."""
     text = text[:READ]
-    for pattern in _HIDE:
+    for pattern in _OTHERS:
         text = pattern.sub(lambda found: HIDDEN * len(found[0]), text)
+    for pattern in _QUOTES:
+        text = pattern.sub(_blotted, text)
     return text
+
+
+def _blotted(found: re.Match[str]) -> str:
+    """A quotation of several words; one word in quotes may be a name."""
+    return HIDDEN * len(found[0]) if re.search(r"\s", found[0]) else found[0]
 
 
 def sentences(text: str) -> Iterator[Sentence]:
