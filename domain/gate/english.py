@@ -1,0 +1,255 @@
+"""The rules for English: what a clause states, and what makes a sentence no statement."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mnemolog.domain.gate.candidates import Span
+from mnemolog.domain.gate.rules import CONSTRAINT, PREFERENCE, Check, Language, Rule, group, lacks, words
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_NO_STATEMENT: Final = _re(
+    r"\b(?:maybe|perhaps|i (?:think|guess|believe|suppose|assume|doubt)|probably|possibly|not (?:so |really )?sure|"
+    r"might|seems?|apparently|presumably|supposedly|iirc|no idea|if i (?:recall|remember)|don['’]t quote me|"
+    r"sort of|kind of|could be|may be|not certain)\b"
+    # hypothetical
+    r"|(?:^|[,;:]\s*)(?:suppose|imagine|supposing|assuming|hypothetically|what if|pretend|let['’]s (?:say|pretend|"
+    r"assume|imagine)|let us (?:say|assume)|say (?:the|i|we|my)|in case|unless|were i|had i|in theory|"
+    r"for (?:example|instance)|e\.g)\b|\b(?:would(?!\s+rather)|i['’]d(?!\s+rather)|could have|should have|as if)\b"
+    # given up
+    r"|\bnever ?mind\b|\bgave up\b|\bdropped (?:the|that) idea\b|\bdecided against\b|\bbut no\b|\b(?:was|were) (?:about|"
+    r"going) to\b|\b(?:tried|hoped|wanted|planned|meant) to\b|\balmost\b|\bnearly\b|\bconsider(?:ed|ing)\b|"
+    r"\bused to\b|\bscrap that\b|\bforget (?:it|that)\b"
+    # somebody else's words
+    r"|(?<!\bi )(?<!\bwe )\b(?:said|says|saying|reads|wrote|writes|claims?|claimed|told|tells|according to)\b|"
+    r"^(?:please )?(?:translate|proofread|fix the (?:grammar|spelling)|rephrase|rewrite)\b"
+    # jokes
+    r"|\b(?:lol|lmao|rofl|haha\w*|hehe\w*|jk)\b|[😂🤣😜😝🙃😆]"
+)
+_JOKE: Final = _re(r"\b(?:just |only )?(?:kidding|joking)\b|\bjust a joke\b|\bjk\b")
+"""Takes back what was said before it in the same turn."""
+_TAKEN_BACK: Final = _re(r"\bnever ?mind\b|\bscrap that\b|\bforget (?:it|what i)\b")
+_CONDITION: Final = _re(r"^(?:but |and |so |then )*(?:if|when|once|whether)\b")
+_PASSING: Final = _re(
+    r"\b(?:this time|just (?:this )?once|only once|right now|for now|tonight|today|tomorrow|this (?:one|file|task|pr|"
+    r"paragraph|email|message|question|answer|morning|afternoon|evening)|yet|here|at the moment|so far|until then)\b"
+)
+"""Said of the moment, not for good: no rule and no preference."""
+_CORRECTS: Final = _re(
+    r"^(?:correction|actually|no|wait|sorry|that['’]s (?:wrong|not right|incorrect)|i (?:said|told you|meant)|"
+    r"to correct|my mistake|oops|not quite|you have .{1,20} wrong)\b"
+)
+_TIME_HEAD: Final = _re(r"(?:starting|beginning|effective|as of|as from|from|since)\b")
+
+_JOINT: Final = _re(
+    r"(?:(?<!settled)(?<!decided)(?<!decision)(?<!agreed)\s*[,;:–—]\s*|\s+-\s+|(?=\s+(?:and|but|so|because|though|then|also|anyway)\b))"
+    r"(?:\s*\b(?:and|but|so|because|though|then|also|anyway|by the way|btw)\b,?)*\s*"
+    r"(?=(?:i|i['’]m|i['’]ve|my|we|we['’]ve|we['’]re|our|please|(?<=[:;–—] )(?:never|always|do not|don['’]t)|from now on|"
+    r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
+)
+_FILLER: Final = _re(
+    r"(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
+    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|"
+    r"that['’]s (?:wrong|right)|thanks|thank you|before we start|one more thing|also note)\b[,:;!–—-]*\s+|no[,;:]\s+"
+)
+
+_ASKED: Final = _re(
+    r"(?:(?:hey|hi|ok|and|also|so)[, ]+)*(?:please\s+|(?:can|could|would|will) you (?:please )?|i(?: want|['’]d like|"
+    r" need) you to |you should )*"
+    r"(?:(?:always )?(?:remember|keep in mind|bear in mind|note|don['’]t forget|do not forget|memori[sz]e)"
+    r"(?:\s+(?:that|this|for (?:later|me|next time)))*"
+    r"(?:\s*[:–—]\s*|(?<=that)\s+|\s+(?=(?:i|i['’]m|my|we|our|the)\b))"
+    r"|(?:make|take) a note(?: of this)?(?: that)?[:,\s]\s*|(?:save|store) (?:this|that)(?: (?:for later|please|to memory))*[:,]\s*"
+    r"|for (?:future|your) reference[:,]?\s*|for the record[:,]?\s*|note to self[:,]\s*)(?=\w)"
+)
+"""Asks to remember what follows."""
+_NOT_ASKED: Final = _re(r"(?:when|how|why|who|where|what|me|to|the time|those days)\b")
+
+_PRONOUN: Final = (
+    r"^(?:it|this|that|these|those|them|him|her|you|me|us|what|how|when|why|where|who|not|to|so)\b"
+)
+_PASSING_LIKING: Final = r"^(?:all )?(?:the|your|his|her|their|its)\b|^just\b|\b(?:one|ones|option|version|first|second|former|latter)$"
+_STATE: Final = (
+    r"^(?:(?:so|very|really|too|quite|pretty|super|a bit|a little|about|from|like|my|our|much|more|less)\b|(?:not |still |also |all |being |only |just )*(?:awesome|amazing|"
+    r"cute|important|urgent|perfect|beautiful|delicious|gorgeous|adorable|lovely|crazy|weird|funny|happy|sad|\w+ed|\w+ing|good|fine|"
+    r"ok(?:ay)?|bad|slow|fast|late|early|down|up|broken|ready|done|gone|red|green|open|shut|full|empty|wrong|right|dead|"
+    r"busy|here|there|great|nice|better|worse|clear|complete|available|unavailable|stuck|hard|easy|big|small|old|new|"
+    r"back|over|sick|tired|safe|true|false|different|the same|that|what|how|because|if|whether|to \w+|\w+(?:ful|ous|less))\b(?! \w+ \w))"
+)
+_NO_ATTRIBUTE: Final = (
+    r"^(?:question|point|guess|problem|issues?|concern|ideas?|thoughts?|turn|fault|bad|apolog(?:y|ies)|understanding|hopes?|"
+    r"worry|head|computer|laptop|app|code|build|day|mood|favou?rites?|favou?rite part|situation|fam(?:ily)?|art|passion|first time|last|next|only|intention|advice|"
+    r"opinion|plan|goal|feeling|experience|boss|life|god|(?:\w+ )?(?:train|flight|bus|taxi|order|package|parcel))$"
+)
+_RELATIVE: Final = (
+    r"^(?:\w+ )?(?:brother|sister|mother|father|mom|mum|dad|son|daughter|wife|husband|cousin|uncle|aunt|friend|"
+    r"neighbou?r|grand\w+|partner|boyfriend|girlfriend|kids?|child|children|parents?|colleague|roommate|client|boss)$"
+)
+_SUBJECT: Final = r"(?:i|we|you|he|she|they|it|this|that|there|everyone|people|nobody)\b"
+_NAMED: Final = re.compile(r"[A-Z0-9]")
+_ATTRIBUTES: Final = words(
+    "deadline due_date launch_date release_date release_day budget rate price fee port ssh_port host hostname address "
+    "url domain endpoint base_path branch default_branch version stack time_zone timezone working_hours opening_hours "
+    "support_hours currency locale account_number invoice_address contact point_of_contact owner maintainer lead "
+    "project_name code_name codename repo repository database primary_database staging_server staging_url region sla "
+    "retention_period retention limit threshold quota timeout schedule meeting_room stand-up standup review sprint_length"
+)
+_WORK: Final = words(
+    "nurse doctor teacher engineer developer programmer designer lawyer writer editor translator student researcher "
+    "scientist analyst architect consultant accountant chef cook pilot farmer artist musician photographer journalist "
+    "manager director founder freelancer carpenter electrician plumber mechanic pharmacist dentist veterinarian vet "
+    "professor lecturer librarian therapist psychologist physiotherapist paramedic firefighter economist historian "
+    "biologist chemist physicist mathematician statistician administrator producer composer novelist poet"
+)
+_DIET: Final = (
+    r"vegetarian|vegan|pescatarian|(?:lactose|gluten)[- ]intolerant|diabetic|(?:a )?coeliac|celiac|left-handed|"
+    r"right-handed|colou?r-?blind|teetotal|deaf|dyslexic|hard of hearing"
+)
+_NOT_ANY_MORE: Final = r"(?: any ?more| any longer| these days| now)?"
+_INSTEAD: Final = r"(?: (?:instead of|rather than|in place of|and no longer|not) (?P<o>[^,;]+?))?"
+_DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
+_V: Final = r"(?P<v>[^,;]{2,120}?)"
+_LINE: Final = r"(?P<v>.{2,200}?)"
+_END: Final = r"(?:\s*[,;].*|\s+(?:because|since it|as it|so that|so)\b.*)?$"
+
+
+def _capitalised(name: str) -> Check:
+    """A name begins with a capital; the pattern itself ignores case."""
+    return lambda found: _NAMED.match(group(found, name) or "") is not None
+
+
+def _people_have_names(found: re.Match[str]) -> bool:
+    """ "My manager is Ana" names one; "my brother is a teacher" talks about him."""
+    of_person = re.match(_RELATIVE, found["a"], re.IGNORECASE)
+    return of_person is None or _NAMED.match(found["v"]) is not None
+
+
+_LIKING: Final = (lacks("v", _PRONOUN), lacks("v", _PASSING_LIKING))
+_HABIT: Final = (
+    lacks("v", r"^(?:\w+ed|knew|said|thought|was|were|did|had|went|got|saw|heard|be|been|want|feel|felt|"
+          r"forget|know|wonder|thinking|wonder|mind|get|seem)\b"),
+)  # fmt: skip
+_ADJECTIVE: Final = lacks("v", _STATE)
+
+_RULES: Final[tuple[Rule, ...]] = (
+    # who somebody is
+    Rule("name", _re(rf"my (?:full |first )?name(?: is|['’]s) (?P<v>[^,;]{{2,60}}?){_END}"), attribute="name",
+         confidence=0.95, fits=(lacks("v", r"^(?:not|now|in|on|spelled|too|\w+ing)\b"),)),
+    Rule("name", _re(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
+    Rule("name", _re(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
+         attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
+    Rule("home", _re(rf"i(?: now)? live in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home", dated=True,
+         fits=(lacks("v", r"^(?:a|an|my|fear|hope|constant)\b"),)),
+    Rule("home", _re(rf"i(?: am|['’]m) (?:now )?(?:based|living) in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home",
+         dated=True),
+    Rule("home", _re(rf"i(?:['’]ve| have)?(?: just)? (?:moved|relocated)(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
+         attribute="home", dated=True, fits=(_capitalised("v"),)),
+    Rule("occupation", _re(rf"i work as (?:an? )?{_V}{_END}"), attribute="occupation", dated=True),
+    Rule("occupation", _re(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from)\b.*)?{_END}"),
+         attribute="occupation"),
+    Rule("employer", _re(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
+         dated=True, fits=(_capitalised("v"),)),
+    # what has changed
+    Rule("changed", _re(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
+         rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled)"
+         rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True),
+    Rule("now", _re(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now {_V}{_INSTEAD}{_END}"),
+         whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b"))),
+    Rule("moved over", _re(rf"(?:we|i|our team|the team)(?: have| has|['’]ve|['’]re| are)?(?: just| now)? (?:switched|migrated|moved|"
+         rf"switching|migrating|moving)(?: over)? from (?P<o>[^,;]+?) to {_V}{_END}"), relation="use", whose="team",
+         personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
+    Rule("moved over", _re(rf"(?:we|i)(?: have|['’]ve)?(?: just| now)? (?:switched|migrated)(?: over)? to {_V}"
+         rf"(?: from (?P<o>[^,;]+?))?{_END}"), relation="use", whose="team", personal=False, dated=True,
+         fits=(lacks("v", _PRONOUN),)),
+    Rule("replaced", _re(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),
+         relation="use", whose="team", personal=False, dated=True, fits=(lacks("o", _PRONOUN),)),
+    # what is used
+    Rule("not used", _re(rf"(?P<w>we|i)(?: have|['’]ve)? (?:no longer use|stopped using|don['’]t use|do not use) {_V}{_NOT_ANY_MORE}{_END}"),
+         relation="use", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
+    Rule("used", _re(rf"(?P<w>we|i)(?: now| currently| always| mostly)? use {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
+         relation="use", personal=False, dated=True, confidence=0.85,
+         fits=(lacks("v", _PRONOUN), lacks("a", _PRONOUN), lacks("v", r"^(?:the same|my|your|both)\b| to \w"))),
+    # what is liked, eaten, done
+    Rule("preference", _re(rf"(?P<w>my|our) preference is (?:for )?{_V}(?: (?:rather than|over|instead of|and not|not) [^,;]+)?{_END}"),
+         PREFERENCE, relation="liking"),
+    Rule("prefers", _re(rf"(?P<w>i|we)(?: now| generally| usually| much| strongly| really)* prefer {_V}"
+         rf"(?: (?:over|to|rather than|instead of|and not) [^,;]+?)?{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", fits=(
+             lacks("v", _PRONOUN), lacks("v", r"\b(?:one|ones|option|version|first|second|former|latter)$|^your\b"))),
+    Rule("prefers", _re(rf"(?P<w>i|we)(?:['’]d| would) rather (?:have |use |get |see )?{_V} than [^,;]+{_END}"), PREFERENCE,
+         relation="liking", confidence=0.8, fits=(lacks("v", _PRONOUN),)),
+    Rule("likes", _re(rf"i(?: really| absolutely| always| just)* (?:like|love|enjoy|adore)(?: to)? {_V}{_END}"), PREFERENCE,
+         relation="liking", fits=_LIKING, confidence=0.8),
+    Rule("dislikes", _re(rf"i(?: really| absolutely| just)* (?:don['’]t (?:really )?(?:like|enjoy)|do not like|hate|dislike|"
+         rf"detest|can['’]t stand|cannot stand|no longer like) {_V}{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", negated=True,
+         fits=_LIKING),
+    Rule("no more", _re(rf"i (?:no longer|do not|don['’]t|can['’]t|cannot|never) (?:eat|drink|smoke)(?: any)? {_V}{_NOT_ANY_MORE}{_END}"),
+         PREFERENCE, relation="diet", negated=True, dated=True, fits=(lacks("v", _PRONOUN),)),
+    Rule("no more", _re(rf"no (?:more )?(?P<v>[\w -]{{2,40}}?) (?:any ?more|any longer|for me){_END}"), PREFERENCE, relation="diet",
+         negated=True, dated=True, confidence=0.8),
+    Rule("stopped", _re(rf"i(?:['’]ve| have)? (?:stopped|quit|given up|gave up) (?:eating|drinking|smoking) {_V}{_END}"), PREFERENCE,
+         relation="diet", negated=True, dated=True),
+    Rule("eats", _re(rf"i(?: only| mostly| do)? (?:eat|drink) {_V}{_END}"), PREFERENCE, relation="diet", dated=True,
+         fits=(lacks("v", _PRONOUN),), confidence=0.8),
+    Rule("allergy", _re(rf"i(?: am|['’]m|['’]ve become| have become) allergic to {_V}{_END}"), relation="diet", negated=True,
+         fits=(lacks("v", _PRONOUN),)),
+    Rule("diet", _re(rf"(?:i(?: am|['’]m)|i(?:['’]ve| have) (?:been|become|gone)|i became|i went)(?P<n> not| no longer)?(?: now)? (?:an? )?(?P<v>{_DIET})"
+         rf"{_NOT_ANY_MORE}(?P<t> [^,;]*)?{_END}"), relation="trait"),
+    Rule("habit", _re(rf"i (?:always|usually) {_V}{_END}"), PREFERENCE, relation="habit", fits=_HABIT, confidence=0.75),
+    Rule("habit", _re(rf"i never {_V}{_END}"), PREFERENCE, relation="habit", negated=True, fits=_HABIT, confidence=0.75),
+    # rules
+    Rule("never", _re(rf"(?:you (?:must|should|may) (?:never|not(?: ever)?)|you (?:mustn['’]t|shouldn['’]t)|never(?: ever)?|don['’]t ever|"
+         rf"do not ever|(?:from now on )?(?:please )?(?:do not|don['’]t)|under no circumstances(?: should you| may you)?)(?: ever)? {_DO}{_LINE}$"),
+         CONSTRAINT, relation="rule", negated=True,
+         fits=(lacks("v", r"^(?:mind|been|had|heard|seen|thought|again)\b"), lambda found: " " in found["v"])),
+    Rule("never", _re(rf"(?:please )?stop (?P<v>\w+ing \w+ .{{2,100}}?){_END}"), CONSTRAINT, relation="rule", negated=True),
+    Rule("never", _re(rf"(?:we|you)(?:['’]re| are) not allowed to {_LINE}$"), CONSTRAINT, relation="rule", negated=True, personal=False),
+    Rule("forbidden", _re(rf"{_V} (?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|off[- ]limits){_END}"), CONSTRAINT,
+         relation="rule", negated=True, fits=(lacks("v", _PRONOUN),)),
+    Rule("always", _re(rf"(?:you (?:must|should) always|(?:make sure|be sure)(?: that)? (?:you|to) always|always|(?:every time|whenever) you [^,;]+,"
+         rf"(?: please| always)?) {_LINE}$"), CONSTRAINT, relation="rule",
+         fits=(lacks("v", r"^(?:\w+ing|\w+[^s]s|full|happy|just let|a|the|there|here|my|been|had|in|on|at|so|\w+ed)\b"),)),
+    Rule("from now on", _re(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |you (?:should|must) )?"
+         rf"(?!(?:i|we|the|my|our|it|there)\b){_LINE}$"), CONSTRAINT, relation="rule"),
+    Rule("from now on", _re(rf"(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? from now on$"), CONSTRAINT, relation="rule"),
+    # decisions
+    Rule("decision", _re(rf"(?:we|i|the team|our team)(?:['’]ve| have| has)? (?:decided|agreed|settled|chosen|chose|picked|opted)(?: on| for|"
+         rf" to (?:go with|use|adopt))? {_V} for (?:the |our )?(?P<a>[^,;]+?){_END}"), relation="decision", whose="team", personal=False,
+         fits=(lacks("v", r"^(?:to|not|that|with|on)\b|\b(?:because|that|which|and|as)\b"), lacks("v", _PRONOUN), lacks("a", _PRONOUN))),
+    Rule("decision", _re(rf"(?:we|the team|our team)(?:['’]ve| have| has)?(?: all)? (?:decided|agreed|settled|chosen|opted)(?: on| for| that)?"
+         rf"(?P<n> not)?(?: to)? {_LINE}$"), relation="decision", whose="team", personal=False, fits=(lacks("v", r"^(?:with|it|this|that)\b"),)),
+    Rule("decision", _re(rf"(?:decision|decided|resolved)(?: made)?: {_LINE}$"), relation="decision", whose="team", personal=False),
+    Rule("decision", _re(rf"it(?:['’]s| is|['’]s been| has been) (?:settled|decided|agreed)(?: that|[:,])? {_LINE}$"), relation="decision",
+         whose="team", personal=False),
+    Rule("decision", _re(rf"(?:let['’]s|we['’]ll|we will|we(?:['’]re| are)) (?:go|going|stick|sticking) with {_V}{_END}"), relation="decision",
+         whose="team", confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"^the flow"))),
+    # attributes
+    Rule("attribute", _re(rf"(?P<w>my|our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is| are|['’]s called| is called) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+         confidence=0.85, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether)\b"),
+                                lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
+    Rule("corrected", _re(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V}(?:,? (?:and )?not (?P<o>[^,;]+?))?{_END}"),
+         whose="team", personal=False, corrects=True, fits=(_ADJECTIVE,)),
+    Rule("named", _re(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is called {_V}{_END}"), whose="team", personal=False, confidence=0.8),
+    Rule("attribute", _re(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+         whose="team", personal=False, confidence=0.75, fits=(_ADJECTIVE,)),
+)  # fmt: skip
+
+
+def _asked(text: str, start: int, end: int) -> Span | None:
+    """What the sentence asks to remember: all that stands behind "remember that"."""
+    found = _ASKED.match(text, start, end)
+    if found is None or _NOT_ASKED.match(text, found.end(), end):
+        return None
+    return found.end(), end
+
+
+ENGLISH: Final = Language(
+    no_statement=_NO_STATEMENT, joke=_JOKE, taken_back=_TAKEN_BACK, condition=_CONDITION, passing=_PASSING,
+    corrects=_CORRECTS, begins=_TIME_HEAD, joint=_JOINT, filler=_FILLER, asked=_asked, rules=_RULES,
+    mine=frozenset({"i", "my"}), articles=_re(r"(?:the|an?)\s+"),
+    tail=_re(r"(?:[\s,]+(?:now|please|thanks|too|as well|these days|any ?more|actually|from now on|by the way))+$"),
+)  # fmt: skip

@@ -1,0 +1,98 @@
+"""What must not be kept as it stands: secrets and personal identifiers, where they are, and how they are hidden.
+
+A finding never carries the text. What is stored of it is a keyed fingerprint, equal for the same thing in any spelling.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+
+from mnemolog.domain.errors import InvalidInput
+
+SHORTEST_KEY: Final = 16
+"""Bytes of a key for fingerprints: a short text can be guessed, so the key must not be."""
+
+
+class Sort(StrEnum):
+    SECRET = "secret"
+    RESIDENT = "resident"
+    """A Korean resident or foreigner registration number."""
+    CARD = "card"
+    IBAN = "iban"
+    ACCOUNT = "account"
+    BUSINESS = "business"
+    SSN = "ssn"
+    PASSPORT = "passport"
+    LICENCE = "licence"
+    PHONE = "phone"
+    EMAIL = "email"
+
+
+IDENTIFIERS: Final = frozenset(Sort) - {Sort.SECRET}
+_ORDER: Final = {sort: number for number, sort in enumerate(Sort)}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something at text[start:end]; rule: what found it."""
+
+    sort: Sort
+    start: int
+    end: int
+    rule: str
+
+
+Scanner = Callable[[str], Iterable[Finding]]
+"""Looks at a text. Ours are pure; an adapter may bring one that stands on a library."""
+
+
+def scan(text: str, scanners: Sequence[Scanner]) -> tuple[Finding, ...]:
+    """What the scanners find, in order and without overlaps: of two the longer, then the more telling one."""
+    every = {found for scanner in scanners for found in scanner(text)}
+    ranked = sorted(every, key=lambda one: (one.start - one.end, _ORDER[one.sort], one.start, one.rule))
+    kept: list[Finding] = []
+    for found in ranked:
+        if all(found.end <= one.start or one.end <= found.start for one in kept):
+            kept.append(found)
+    return tuple(sorted(kept, key=lambda one: one.start))
+
+
+def mask(text: str, findings: Iterable[Finding]) -> str:
+    """The text with a word in place of each finding; nothing of what was there is left, not even its length."""
+    pieces, at = [], 0
+    for found in sorted(findings, key=lambda one: one.start):
+        pieces += [text[at : found.start], f"[masked {found.sort.value}]"]
+        at = found.end
+    return "".join([*pieces, text[at:]])
+
+
+def fingerprint(text: str, found: Finding, key: bytes) -> str:
+    """HMAC-SHA256 of the finding in its normal form, as hex. Raises InvalidInput for a key that could be guessed."""
+    if len(key) < SHORTEST_KEY:
+        raise InvalidInput(f"a key for fingerprints needs at least {SHORTEST_KEY} bytes")
+    value = _normal(found.sort, text[found.start : found.end])
+    return hmac.new(key, f"{found.sort.value}:{value}".encode("utf-8", "surrogatepass"), sha256).hexdigest()
+
+
+WIDE: Final = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | dict.fromkeys(map(ord, "‐‑‒–—−"), "-")
+"""Full-width characters and dashes as ASCII, one for one, so that places stay."""
+SPOKEN: Final = str.maketrans("공영일이삼사오육륙칠팔구", "001234566789")
+
+
+def _normal(sort: Sort, value: str) -> str:
+    plain = value.translate(WIDE)
+    if sort is Sort.SECRET:
+        return value
+    if sort is Sort.EMAIL:
+        spelled = re.sub(r"\s*(?:골뱅이|[(\[]at[)\]]|\bat\b)\s*", "@", plain.casefold())
+        return re.sub(r"\s*(?:점|[(\[]dot[)\]]|\bdot\b)\s*", ".", spelled)
+    if sort is Sort.PHONE:
+        digits = re.sub(r"\D", "", plain.translate(SPOKEN))
+        return re.sub(r"\A(?:00\d?)?82(?=1|[2-7])0?", "0", digits)
+    return re.sub(r"[^0-9a-z]", "", plain.casefold())
