@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from postgres_world import keep_in_postgres, running_cluster
+from postgres_world import keep_log_in_postgres, keep_views_in_postgres, running_cluster
 from support import shared_data_folder
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -45,4 +45,5 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture(autouse=os.environ.get("MNEMOLOG_TEST_STORE") == "postgres")
 def in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Log and views of every data directory are in PostgreSQL: of all tests, with MNEMOLOG_TEST_STORE=postgres."""
-    keep_in_postgres(monkeypatch, postgres_url)
+    keep_log_in_postgres(monkeypatch, postgres_url)
+    keep_views_in_postgres(monkeypatch, postgres_url)

@@ -48,20 +48,26 @@ def schema_of(path: Path) -> str:
     return "t" + sha256(str(path.absolute()).encode()).hexdigest()[:12]
 
 
-def keep_in_postgres(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """Let every data directory keep its log and its views in this server, until settings can say so."""
+def keep_log_in_postgres(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Let every data directory that is opened from here on keep its log in this server."""
     from mnemolog.infra import compose
-    from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
     from mnemolog.infra.postgres.log import PostgresEventLog
-    from mnemolog.infra.postgres.views import PostgresViews
 
     def open_log(path: Path, *parts: Any, **options: Any) -> PostgresEventLog:
         path.touch()  # so that the directory counts as one that has a log
         return PostgresEventLog(url, *parts, schema=schema_of(path.parent), **options)
 
+    monkeypatch.setattr(compose, "SqliteEventLog", open_log)
+
+
+def keep_views_in_postgres(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Let every data directory that is opened from here on keep its views in this server."""
+    from mnemolog.infra import compose
+    from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
+    from mnemolog.infra.postgres.views import PostgresViews
+
     def open_views(path: Path) -> PostgresViews:
         return PostgresViews(url, schema=f"{schema_of(path.parent)}_v")
 
-    monkeypatch.setattr(compose, "SqliteEventLog", open_log)
     monkeypatch.setattr(compose, "SqliteViews", open_views)
     monkeypatch.setattr(compose, "SqliteLexicalIndex", PostgresLexicalIndex)

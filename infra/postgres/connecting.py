@@ -78,16 +78,16 @@ def adapt_text(conn: Connection[Any]) -> None:
         conn.adapters.register_loader(name, _BinaryTextLoader)
 
 
-def typed(error: Exception, what: str = "read") -> MnemologError:
+def typed(error: Exception, what: str = "the log cannot be read") -> MnemologError:
     """Our error for one of the driver or of the pool. Raises nothing; never holds a value that was written."""
     state = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None) or ""
     # Class 42: no such table, not allowed; class XX: damaged.
     if state[:2] == "XX":
-        return CorruptStore(f"the log is damaged ({state}): verify the store")
+        return CorruptStore(f"{what}, it is damaged ({state}): verify the store")
     if state[:2] == "42":
-        return StoreUnavailable(f"the log cannot be {what} ({state}): check schema and privileges")
+        return StoreUnavailable(f"{what} ({state}): check schema and privileges")
     said = str(error).partition("\n")[0]
-    return StoreUnavailable(f"the log cannot be {what} now ({said}): free it, then retry with the same key")
+    return StoreUnavailable(f"{what} now ({said}): free it, then retry with the same key")
 
 
 def _escaped(text: str) -> str:

@@ -109,7 +109,7 @@ class PostgresStorage:
             self._disconnect()
 
     def typed(self, error: Exception) -> MnemologError:
-        return typed(error, "written")
+        return typed(error, "the log cannot be written")
 
     def allocated(self) -> int:
         return self._last

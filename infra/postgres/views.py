@@ -255,12 +255,21 @@ class PostgresViews:
         with self._lock:
             self._check_open()
             try:
-                if self._keeper is None or self._keeper.closed:
-                    self._keeper = connect(self._parameters, self._session)
-                with self._keeper.transaction():
-                    yield self._keeper
+                keeper = self._kept()
+                with keeper.transaction():
+                    yield keeper
             except psycopg.Error as error:
-                raise typed(error, "used") from error
+                raise typed(error, "the views cannot be used") from error
+
+    def _kept(self) -> psycopg.Connection[Any]:
+        with suppress(psycopg.Error):
+            if self._keeper is not None:
+                self._keeper.execute("SELECT 1")
+                return self._keeper
+        if self._keeper is not None:
+            self._keeper.close()
+        self._keeper = connect(self._parameters, self._session)
+        return self._keeper
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
