@@ -200,12 +200,15 @@ class Runner:
 
         Raises ProjectionStalled where it is not there after `timeout` seconds, as when `to` is not written yet.
         """
+        return self._caught_up(name, to, timeout).position
+
+    def _caught_up(self, name: str, to: int | None, timeout: float) -> Lane:
         target = self._log.head() if to is None else to
         deadline = time.monotonic() + timeout
         while True:
             lane = self._lane(name)
             if lane.position >= target and not lane.stale:
-                return lane.position
+                return lane
             left = deadline - time.monotonic()
             if left <= 0:
                 raise ProjectionStalled(_stalled(lane, target))
@@ -232,9 +235,13 @@ class Runner:
     @contextmanager
     def read(self, name: str, at_least: int | None = None, timeout: float = 30.0) -> Iterator[Connection]:
         """A read transaction on the live view, first caught up to `at_least` (default: the head of the log)."""
-        self.catch_up(name, at_least, timeout)
-        with self._views.connect(name) as conn:
-            yield conn
+        target = self._log.head() if at_least is None else at_least
+        while True:
+            lane = self._caught_up(name, target, timeout)
+            with self._views.connect(name) as conn:
+                if self._lane(name) is lane:  # else another process switched views in between
+                    yield conn
+                    return
 
     # In the background -------------------------------------------------------------------------------------------
 
