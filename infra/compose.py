@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mnemolog.consumers.accesses import Accesses
@@ -48,10 +48,16 @@ from mnemolog.projections.turn_tables import TurnTables
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
 
-if TYPE_CHECKING:  # they bring numpy along, which an empty store has no use for
+if TYPE_CHECKING:  # they bring numpy or a driver along, which an empty store has no use for
     from mnemolog.infra.index import EdgeIndex
+    from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
+    from mnemolog.infra.postgres.log import PostgresEventLog
+    from mnemolog.infra.postgres.views import PostgresViews
     from mnemolog.infra.vectors import SqliteVectors
     from mnemolog.projections.embedding import Embedder
+
+    Log = SqliteEventLog | PostgresEventLog
+    Views = SqliteViews | PostgresViews
 
 LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
@@ -75,9 +81,9 @@ class Store:
     clock: Clock
     ids: Ids
     vault: Vault
-    log: SqliteEventLog
+    log: Log
     blobs: FileBlobs
-    views: SqliteViews
+    views: Views
     runner: Runner
     catalog: Catalog
     turns: Turns
@@ -227,7 +233,7 @@ def open_store(
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
     when there are events but not their keys, NotFound for a missing directory with create=False.
     """
-    if not create and not (path / LOG_FILE).exists():
+    if not create and not _exists(path, settings):
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -276,8 +282,8 @@ def _assemble(
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
         catalog, analyzer = Catalog(), default_analyzer()
-        turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
-        curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
+        turns = Turns(_lexical(settings, "turns_lex"), analyzer)
+        curated = Curated(_lexical(settings, "records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
         vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder)
@@ -357,37 +363,75 @@ class VectorFolder:
         return erased_to(folder)
 
 
+def _exists(path: Path, settings: Settings) -> bool:
+    """Whether there is a memory: its log, or the keys of one that was not written to yet."""
+    if settings.database_url is None:
+        return (path / LOG_FILE).exists()
+    return (path / KEYS_FILE).exists()
+
+
 def _files(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
-) -> tuple[Vault, SqliteEventLog, SqliteViews]:
+) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
-    # Keys without a log are a crash between the two files: they are there and stay.
-    fresh = not (path / LOG_FILE).exists() and not (path / KEYS_FILE).exists()
+    # Keys without a log are a crash between the two: they are there and stay.
+    fresh = not (path / KEYS_FILE).exists() and not _has_log(path, settings)
     vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
     undo.callback(vault.close)
-    log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
+    log = _log(path, settings, vault, clock)
     undo.callback(log.close)
-    views = SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
+    views = _views(path, settings, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views
 
 
-def _runner(
-    log: SqliteEventLog, views: SqliteViews, read: list[Projection], clock: Clock, settings: Settings
-) -> Runner:
+def _has_log(path: Path, settings: Settings) -> bool:
+    if settings.database_url is None:
+        return (path / LOG_FILE).exists()
+    from mnemolog.infra.postgres.log import has_events
+
+    return has_events(settings.database_url.get_secret_value(), settings.database_schema)
+
+
+def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
+    durability: Any = _DURABILITY[settings.durability]
+    if settings.database_url is None:
+        return SqliteEventLog(path / LOG_FILE, vault, clock, durability=durability)
+    from mnemolog.infra.postgres.log import PostgresEventLog
+
+    url = settings.database_url.get_secret_value()
+    return PostgresEventLog(url, vault, clock, schema=settings.database_schema, durability=durability)
+
+
+def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
+    if settings.database_url is None:
+        return SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
+    from mnemolog.infra.postgres.views import PostgresViews
+
+    schema = f"{settings.database_schema}_views"
+    return PostgresViews(settings.database_url.get_secret_value(), schema=schema)
+
+
+def _lexical(settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
+    if settings.database_url is None:
+        return SqliteLexicalIndex(name)
+    from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
+
+    return PostgresLexicalIndex(name)
+
+
+def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:
     projections = [*read, Summaries(), Working(), Accessed()]
     return Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
 
 
-def _vectors(
-    log: SqliteEventLog, files: VectorFolder, settings: Settings, embedder: Embedder | None
-) -> Vectorising:
+def _vectors(log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
     return Vectorising(log, files, made, exact_up_to=settings.exact_up_to)
 
 
 def _summarising(
-    log: SqliteEventLog, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
+    log: Log, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
 ) -> Summarising:
     """What no search can find yet stays in its window."""
     return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)

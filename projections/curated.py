@@ -13,7 +13,6 @@ from secrets import randbits
 from typing import Any, Final
 
 from sqlalchemy import Connection, MetaData, Row, Select, bindparam, delete, func, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from mnemolog.domain.events import (
     ERASURE,
@@ -38,6 +37,7 @@ from mnemolog.projections.curated_rows import (
     record_row,
     tombstone_values,
 )
+from mnemolog.projections.dialects import insert
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.projections.versions import version_of
@@ -63,11 +63,6 @@ class Curated:
         self.lexical, self.analyzer = lexical, analyzer
         records = self.tables.records
         self._names = ["at", *(column.name for column in records.c if column.name != "number")]
-        changes = self.tables.changes
-        counted = insert(changes).values(scope=bindparam("scope"), change=bindparam("change"))
-        self._count = counted.on_conflict_do_update(
-            index_elements=[changes.c.scope], set_={"change": changes.c.change + 1}
-        )
         self._change = (
             update(records)
             .where(records.c.number == bindparam("at"))
@@ -263,8 +258,13 @@ class Curated:
 
     def _note_change(self, conn: Connection, scopes: Collection[int]) -> None:
         """So that whoever keeps records in memory sees that they changed. It begins anywhere: files differ."""
+        table = self.tables.changes
+        counted = insert(conn, table).values(scope=bindparam("scope"), change=bindparam("change"))
+        later = counted.on_conflict_do_update(
+            index_elements=[table.c.scope], set_={"change": table.c.change + 1}
+        )
         if scopes:
-            conn.execute(self._count, [{"scope": one, "change": randbits(62)} for one in sorted(scopes)])
+            conn.execute(later, [{"scope": one, "change": randbits(62)} for one in sorted(scopes)])
 
     def _written(self, conn: Connection, records: Sequence[str]) -> dict[str, Row[*tuple[Any, ...]]]:
         """What the rows of these records said before, as far as the lexical index needs it."""

@@ -414,7 +414,9 @@ class Runner:
         with self._switching:
             lane, file = self._lanes[name], self._views.live(name)
             if file is None:
-                lane.stale = True  # it was lost, as a file that was removed or a view in a server that crashed
+                lane.stale = (
+                    True  # it was lost, as a file that was removed or a view in a server that crashed
+                )
             if file is None or file == lane.file:
                 return lane
             new = self._existing(name, self._shared[name])

@@ -20,7 +20,7 @@ from mnemolog.infra.log.recorder import Durability
 from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
-from mnemolog.infra.postgres.connecting import typed
+from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
 from mnemolog.infra.postgres.doorbell import Doorbell
 from mnemolog.infra.postgres.recorder import LogDatastore, LogRecorder
 from mnemolog.infra.postgres.storage import PostgresStorage
@@ -187,3 +187,15 @@ class PostgresEventLog:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the log was closed: open it anew") from None
+
+
+def has_events(url: str, schema: str) -> bool:
+    """Whether this database holds a log with an event in it. Raises InvalidInput, StoreUnavailable."""
+    try:
+        with connect(parameters(url), {}) as sql:
+            table = f"{schema_name(schema)}.stored_events"
+            if sql.execute("SELECT to_regclass(%s)", (table,)).fetchone() == (None,):
+                return False
+            return sql.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+    except psycopg.Error as error:
+        raise typed(error) from error

@@ -71,6 +71,11 @@ class PostgresViews:
         file = self._live.get(name)
         return None if file is None or file in self._lost else file
 
+    def refresh(self) -> None:
+        """Look which views are live: other processes switch them."""
+        with self._table() as sql:
+            self._look(sql)
+
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty schema beside the live one, of a new generation. It is ours as long as we are connected."""
         with self._table() as sql:
