@@ -282,8 +282,8 @@ def _assemble(
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
         catalog, analyzer = Catalog(), default_analyzer()
-        turns = Turns(_lexical(settings, "turns_lex"), analyzer)
-        curated = Curated(_lexical(settings, "records_lex"), analyzer)
+        turns = Turns(_lexical(path, settings, "turns_lex"), analyzer)
+        curated = Curated(_lexical(path, settings, "records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
         vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder)
@@ -363,11 +363,15 @@ class VectorFolder:
         return erased_to(folder)
 
 
+def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
+    """Url and schema of the database that has log and views; None where they are files of the data directory."""
+    url = settings.database_url
+    return None if url is None else (url.get_secret_value(), settings.database_schema)
+
+
 def _exists(path: Path, settings: Settings) -> bool:
     """Whether there is a memory: its log, or the keys of one that was not written to yet."""
-    if settings.database_url is None:
-        return (path / LOG_FILE).exists()
-    return (path / KEYS_FILE).exists()
+    return (path / KEYS_FILE if _database(path, settings) else path / LOG_FILE).exists()
 
 
 def _files(
@@ -386,34 +390,37 @@ def _files(
 
 
 def _has_log(path: Path, settings: Settings) -> bool:
-    if settings.database_url is None:
+    database = _database(path, settings)
+    if database is None:
         return (path / LOG_FILE).exists()
     from mnemolog.infra.postgres.log import has_events
 
-    return has_events(settings.database_url.get_secret_value(), settings.database_schema)
+    return has_events(*database)
 
 
 def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
     durability: Any = _DURABILITY[settings.durability]
-    if settings.database_url is None:
+    database = _database(path, settings)
+    if database is None:
         return SqliteEventLog(path / LOG_FILE, vault, clock, durability=durability)
     from mnemolog.infra.postgres.log import PostgresEventLog
 
-    url = settings.database_url.get_secret_value()
-    return PostgresEventLog(url, vault, clock, schema=settings.database_schema, durability=durability)
+    url, schema = database
+    return PostgresEventLog(url, vault, clock, schema=schema, durability=durability)
 
 
 def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
-    if settings.database_url is None:
+    database = _database(path, settings)
+    if database is None:
         return SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
     from mnemolog.infra.postgres.views import PostgresViews
 
-    schema = f"{settings.database_schema}_views"
-    return PostgresViews(settings.database_url.get_secret_value(), schema=schema)
+    url, schema = database
+    return PostgresViews(url, schema=f"{schema}_views")
 
 
-def _lexical(settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
-    if settings.database_url is None:
+def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
+    if _database(path, settings) is None:
         return SqliteLexicalIndex(name)
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mnemolog.infra.postgres.cluster import HOW_TO_INSTALL, Cluster, bin_folder
+from mnemolog.infra.settings import Settings
 from support import require, require_module
 
 _NUMBERS = count(1)
@@ -49,25 +49,26 @@ def schema_of(path: Path) -> str:
 
 
 def keep_log_in_postgres(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """Let every data directory that is opened from here on keep its log in this server."""
+    """Let every data directory that is opened from here on keep its log in this server, in its own schema."""
     from mnemolog.infra import compose
-    from mnemolog.infra.postgres.log import PostgresEventLog
+    from mnemolog.infra.postgres.log import PostgresEventLog, has_events
 
-    def open_log(path: Path, *parts: Any, **options: Any) -> PostgresEventLog:
-        path.touch()  # so that the directory counts as one that has a log
-        return PostgresEventLog(url, *parts, schema=schema_of(path.parent), **options)
+    def open_log(path: Path, settings: Settings, *parts: Any) -> PostgresEventLog:
+        durability: Any = {"fsync": "full"}.get(settings.durability, settings.durability)
+        return PostgresEventLog(url, *parts, schema=schema_of(path), durability=durability)
 
-    monkeypatch.setattr(compose, "SqliteEventLog", open_log)
+    monkeypatch.setattr(compose, "_log", open_log)
+    monkeypatch.setattr(compose, "_has_log", lambda path, settings: has_events(url, schema_of(path)))
 
 
 def keep_views_in_postgres(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """Let every data directory that is opened from here on keep its views in this server."""
+    """Let every data directory that is opened from here on keep its views in this server, in its own schemas."""
     from mnemolog.infra import compose
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
     from mnemolog.infra.postgres.views import PostgresViews
 
-    def open_views(path: Path) -> PostgresViews:
-        return PostgresViews(url, schema=f"{schema_of(path.parent)}_v")
+    def open_views(path: Path, settings: Settings, *, sweep: bool) -> PostgresViews:
+        return PostgresViews(url, schema=f"{schema_of(path)}_v")
 
-    monkeypatch.setattr(compose, "SqliteViews", open_views)
-    monkeypatch.setattr(compose, "SqliteLexicalIndex", PostgresLexicalIndex)
+    monkeypatch.setattr(compose, "_views", open_views)
+    monkeypatch.setattr(compose, "_lexical", lambda path, settings, name: PostgresLexicalIndex(name))
