@@ -117,6 +117,9 @@ class ViewStore(Protocol):
     def live(self, name: str) -> ViewFile | None:
         """The file that readers of this projection see; None where there is none, or it is not there any more."""
 
+    def refresh(self) -> object:
+        """Look which are live now: another process may have switched them."""
+
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty file beside the live one, of a new generation."""
 

@@ -129,16 +129,21 @@ class Runner:
                 raise _led_otherwise(name)
 
     def _existing(self, name: str, shared: SharedProjection) -> Lane | None:
-        file = self._views.live(name)
-        if file is None or file.version != shared.projection.version:
-            return None
-        lane = Lane(self._log, self._views, shared, file, self._clock, self._batch_size)
-        try:
-            position = lane.load().position
-        except SQLAlchemyError:
-            return None
-        # The head afterwards: other processes append, and advance the view, meanwhile.
-        return lane if position <= self._log.head() else None
+        """The live view; None where there is none that can be used."""
+        while True:
+            file = self._views.live(name)
+            if file is None or file.version != shared.projection.version:
+                return None
+            lane = Lane(self._log, self._views, shared, file, self._clock, self._batch_size)
+            try:
+                position = lane.load().position
+            except (SQLAlchemyError, NotFound):
+                self._views.refresh()
+                if self._views.live(name) == file:
+                    return None
+            else:
+                # The head afterwards: other processes append, and advance the view, meanwhile.
+                return lane if position <= self._log.head() else None
 
     def rebuild(self, name: str, batch_size: int | None = None, progress: Progress | None = None) -> None:
         """Fold the whole log into a new file beside the live one, then switch all readers to it at once."""
@@ -224,13 +229,22 @@ class Runner:
 
     def _step(self, lane: Lane, target: int, left: float) -> None:
         try:
-            moved = lane.advance(left)
+            moved = self._advance(lane, left)
         except Exception as error:
             if not self._views.is_unavailable(error):
                 raise
             raise ProjectionStalled(f"view {lane.file.name!r} cannot be written: check the disk") from error
         if not moved and lane.position < target:
             self._log.wait(lane.position, min(self._poll, left))
+
+    def _advance(self, lane: Lane, wait: float) -> bool:
+        try:
+            return lane.advance(wait)
+        except NotFound:
+            self._views.refresh()
+            if self._views.live(lane.file.name) == lane.file:
+                raise
+            return True  # another process has put a new view in its place, which is next
 
     @contextmanager
     def read(self, name: str, at_least: int | None = None, timeout: float = 30.0) -> Iterator[Connection]:
@@ -305,7 +319,7 @@ class Runner:
             lane = self._lane(name)
             if lane.stale:
                 self._renew(name)
-            moved = lane.advance(0)
+            moved = self._advance(lane, 0)
         except StoreClosed:
             return False
         except Exception as error:
