@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sqlalchemy import Connection
 
-from mnemolog.domain.lexical import Matches, Term, bm25, ranked
+from mnemolog.domain.lexical import Matches, Term, bm25
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
 from mnemolog.domain.retrieval import (
@@ -228,8 +229,8 @@ class HybridSearch:
     def _seeds(self, asked: _Asked, rows: Sequence[Sketch] | None) -> set[int]:
         """The best of each signal among the turns that may be answers. rows: all turns, if they are at hand."""
         size, allowed = max(BEST, asked.question.k), self._allowed(asked, rows)
-        words = {at: s for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)}
-        seeds = {position for position, _ in ranked(words, limit=size)}
+        words = [(s, at) for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)]
+        seeds = {position for _, position in nlargest(size, words)}
         if asked.cosines is not None:
             from mnemolog.projections.dense import best
 
