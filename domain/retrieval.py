@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from operator import attrgetter, mul
-from typing import Final
+from typing import Final, cast
 
 from mnemolog.domain.lexical import Matches
 from mnemolog.domain.records import READABLE, Status
@@ -221,14 +221,16 @@ def _own(
     shares = [weights.window * lean for lean in leaning]
     both = weights.dense + weights.window
     return {
-        LEXICAL: [weights.lexical * z for z in _filled(lexical, lexical)],
+        LEXICAL: [weights.lexical * z for z in cast(Sequence[float], lexical)],
         DENSE: [(both - w) * z for z, w in zip(_filled(dense, window), shares, strict=True)],
         WINDOW: list(map(mul, shares, _filled(window, dense))),
     }
 
 
-def _filled(values: Sequence[float | None], others: Sequence[float | None]) -> list[float]:
+def _filled(values: Sequence[float | None], others: Sequence[float | None]) -> Sequence[float]:
     """Each value, else what stands for it, else 0, which is average."""
+    if None not in values:
+        return cast(Sequence[float], values)
     return [
         value if value is not None else other if other is not None else 0.0
         for value, other in zip(values, others, strict=True)
@@ -258,7 +260,7 @@ def moments_of(values: Collection[float], zeros: int = 0) -> Moments:
     mean = math.fsum(values) / count
     # A square times a power of two is exact, so the zeros need one term for each bit of their number.
     far = [mean**2 * 2.0**bit for bit in range(zeros.bit_length()) if zeros >> bit & 1]
-    variance = math.fsum([*((value - mean) ** 2 for value in values), *far]) / count
+    variance = math.fsum([(value - mean) ** 2 for value in values] + far) / count
     return Moments(count, mean, math.sqrt(variance))
 
 

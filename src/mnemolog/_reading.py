@@ -54,6 +54,7 @@ class Views:
         self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
 
     def __enter__(self) -> Views:
+        self._stack.enter_context(self._guard.store.runner.readers.reading())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -96,11 +97,13 @@ class Reader:
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
         self.demand(scope, asked.at_least)
-        return [self._named(hit) for hit in self._recaller.recall(scope, query, k, asked)]
+        return self._named(self._recaller.recall(scope, query, k, asked))
 
-    def _named(self, hit: Hit) -> Hit:
-        """The hit with its session's name for its id."""
-        return hit if hit.session is None else replace(hit, session=self._store.vault.name(hit.session))
+    def _named(self, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits with their sessions' names for their ids."""
+        name = self._store.vault.name
+        names = {rid: name(rid) for rid in {hit.session for hit in hits} if rid is not None}
+        return [hit if hit.session is None else replace(hit, session=names[hit.session]) for hit in hits]
 
     # For contexts ----------------------------------------------------------------------------------------------
 
@@ -200,7 +203,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return self._named(turn_hit(turn))
+            return self._named([turn_hit(turn)])[0]
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
