@@ -204,7 +204,8 @@ def _assemble(
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo)
         catalog, analyzer = Catalog(), default_analyzer()
-        turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
+        blobs = FileBlobs(path / BLOBS_FOLDER, vault)
+        turns = Turns(SqliteLexicalIndex("turns_lex"), SqliteLexicalIndex("passages_lex"), analyzer, blobs)
         curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         vectors = _vectors(log, path, settings, embedder)
@@ -216,7 +217,7 @@ def _assemble(
             ids=ids,
             vault=vault,
             log=log,
-            blobs=FileBlobs(path / BLOBS_FOLDER, vault),
+            blobs=blobs,
             views=views,
             runner=runner,
             catalog=catalog,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from sqlalchemy import Connection
 
@@ -58,6 +58,16 @@ class EventLog(Protocol):
 
     def wait(self, after: int, timeout: float) -> int:
         """The head, as soon as it is beyond `after` or `timeout` seconds have passed."""
+
+
+class LargeTexts(Protocol):
+    """Where the whole of a text is whose event keeps a preview only. What is there never changes."""
+
+    def read(self, event_id: str, reference: dict[str, Any], start: int, end: int) -> str | None:
+        """Characters [start, end), given the `blob` field of the event; None where it was destroyed.
+
+        Raises CorruptStore where it is not what was written.
+        """
 
 
 class Projection(Protocol):

@@ -93,7 +93,7 @@ class SqliteLexicalIndex:
         terms = list(dict.fromkeys(terms))
         counts: list[dict[int, int]] = [{} for _ in terms]
         lengths: dict[int, int] = {}
-        for place, doc, length in self._instances(conn, scopes, terms):
+        for place, doc, length in self._instances(conn, scopes, terms) if docs else ():
             times = counts[place]
             times[doc] = times.get(doc, 0) + 1
             lengths[doc] = length
