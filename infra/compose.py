@@ -208,7 +208,7 @@ def _assemble(
         turns = Turns(SqliteLexicalIndex("turns_lex"), SqliteLexicalIndex("passages_lex"), analyzer, blobs)
         curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
-        vectors = _vectors(log, path, settings, embedder)
+        vectors = _vectors(log, path, settings, embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -299,9 +299,11 @@ def _runner(
     return runner
 
 
-def _vectors(log: SqliteEventLog, path: Path, settings: Settings, embedder: Embedder | None) -> Vectorising:
+def _vectors(
+    log: SqliteEventLog, path: Path, settings: Settings, embedder: Embedder | None, blobs: FileBlobs
+) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
-    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
+    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to, large=blobs)
 
 
 def _summarising(
