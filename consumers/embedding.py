@@ -1,6 +1,7 @@
 """`EmbeddingWorker`: follows the log and keeps a vector of every turn, of its surroundings, and of every statement.
 
-The passages of large texts follow behind, so that a very large one keeps no turn waiting. It stands beside the projections: their replays do not touch it, and its vectors serve all their versions.
+The passages of large texts follow behind, so that a very large one keeps no turn waiting. It stands beside the
+projections: their replays do not touch it, and its vectors serve all their versions.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from mnemolog.domain.events import (
     TurnRecorded,
     UtteranceChunkRecorded,
 )
-from mnemolog.domain.passages import EMBEDDED, LARGE, LENGTH, passages, readable
+from mnemolog.domain.passages import EMBEDDED, LARGE, passages, readable
 from mnemolog.domain.records import microseconds
 from mnemolog.projections.embedding import Embedder, Floats
-from mnemolog.projections.passages import size_of, text_in, whole_text
+from mnemolog.projections.passages import text_in, whole_text
 from mnemolog.projections.ports import EventLog, LargeTexts
 from mnemolog.projections.scopes import record_scope
 from mnemolog.projections.vectors import (
@@ -75,7 +76,8 @@ class EmbeddingLag:
 class EmbeddingWorker:
     """Embeds in one space. `step` does one batch; `Vectorising` keeps doing them in the background.
 
-    large: where texts are read of which the event has a preview. One worker at a time should write: a second one loses its work at the commit, and harms nothing.
+    large: where texts are read of which the event has a preview.
+    One worker at a time should write: a second one loses its work at the commit, and harms nothing.
     """
 
     def __init__(
@@ -137,14 +139,13 @@ class EmbeddingWorker:
     def _passages(self, recorded: Recorded) -> list[tuple[Place, int, str]]:
         """Where each passage stands, its part, and what of it is embedded."""
         said = said_of(recorded.event)
-        text = None if said is None else whole_text(recorded, self._large, (EMBEDDED + 1) * LENGTH)
+        text = None if said is None else whole_text(recorded, self._large)
         if said is None or text is None or len(text) <= LARGE:
             return []
         place = Place(recorded.position, recorded.envelope.id)
         return [
             (place, part, replace(said, text=readable(text[start:end])).alone())
             for part, start, end in passages(text, EMBEDDED)
-            if start + LENGTH < len(text) or len(text) == size_of(recorded, text)
         ]
 
     def _commit(self, batch: Batch) -> None:

@@ -165,7 +165,8 @@ class Vectorising:
     def cosines(self, question: str, scopes: Collection[ScopeIds], turns: int, limit: int) -> Cosines | None:
         """How near everything in these scopes is to the question; None where that cannot be said.
 
-        turns: how many there are in these scopes, passages included; limit: how many of the nearest are wanted where they are many.
+        turns: how many there are in these scopes, passages included;
+        limit: how many of the nearest are wanted where they are many.
         """
         if (
             self._embedder is None

@@ -1,14 +1,13 @@
 """Passages: how a large text is cut into pieces that can be found, shown and read back by their range.
 
-A passage ends where the text itself pauses: at a paragraph, else a line, a sentence, a mark, a blank. The first
-passages of a text do not depend on what comes far behind them.
+A passage ends where the text itself pauses: at a paragraph, else a line, a sentence, a mark, a blank. Of a very large
+text not all can be found: its beginning can, and its end, where logs say what came of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final, NamedTuple
 
 RULE: Final = 1
@@ -17,12 +16,16 @@ LARGE: Final = 2_000
 """A text of more characters is searched, and shown, by passage."""
 LENGTH: Final = 400
 """Characters of a passage at most."""
-MOST: Final = 1 << 16
-"""How many passages of one text can be found by their words; some 20 million characters."""
+INDEXED: Final = 2_048
+"""How many passages of one text can be found by their words; some 700,000 characters."""
 EMBEDDED: Final = 128
-"""How many of the first passages of one text can be found by meaning; some 45,000 characters."""
+"""How many passages of one text can be found by meaning; some 45,000 characters."""
+PARTS: Final = 1 << 20
+"""More than any text has."""
 
 _SHORTEST: Final = LENGTH // 3
+_AT_THE_END: Final = 8
+"""One in so many of a text's passages is taken from its end."""
 _PAUSES: Final = (
     ("\n\n", "\n\r\n"),
     ("\n",),
@@ -44,19 +47,26 @@ class Passage(NamedTuple):
     end: int
 
 
-def passages(text: str, most: int = MOST) -> list[Passage]:
-    """The passages of a text in order, at most `most`. Together they hold every letter up to the last one's end."""
-    return [Passage(part, *span) for part, span in enumerate(islice(_spans(text), most))]
+def passages(text: str, most: int | None = None) -> list[Passage]:
+    """The passages of a text in order, which together hold all of its letters.
+
+    Where they are more than `most`, so many: the first ones, and for an eighth the last ones.
+    """
+    found = [Passage(part, *span) for part, span in enumerate(_spans(text))]
+    if most is None or len(found) <= most:
+        return found
+    last = most // _AT_THE_END
+    return found[: most - last] + found[len(found) - last :]
 
 
 def number_of(position: int, part: int) -> int:
     """One number for a passage of the event at a log position."""
-    return position * MOST + part
+    return position * PARTS + part
 
 
 def place_of(number: int) -> tuple[int, int]:
     """Log position and part of a passage's number."""
-    return divmod(number, MOST)
+    return divmod(number, PARTS)
 
 
 def readable(passage: str) -> str:

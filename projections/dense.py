@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from mnemolog.domain.passages import MOST
+from mnemolog.domain.passages import PARTS
 from mnemolog.domain.retrieval import Moments
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.embedding import Floats, QueryVector
@@ -157,7 +157,7 @@ def nearest(
 
 def by_event(passages: Scores) -> Scores:
     """The cosine of each event's nearest passage."""
-    events, at = np.unique(passages.positions // MOST, return_inverse=True)
+    events, at = np.unique(passages.positions // PARTS, return_inverse=True)
     cosines = np.full(len(events), -np.inf, np.float32)
     np.maximum.at(cosines, at, passages.cosines)
     return Scores(events, cosines)
@@ -165,7 +165,7 @@ def by_event(passages: Scores) -> Scores:
 
 def of_events(passages: Scores, positions: Collection[int]) -> Scores:
     """The passages of some events."""
-    wanted = np.isin(passages.positions // MOST, np.fromiter(positions, np.int64, len(positions)))
+    wanted = np.isin(passages.positions // PARTS, np.fromiter(positions, np.int64, len(positions)))
     return Scores(passages.positions[wanted], passages.cosines[wanted])
 
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, String, Table, delete, select
 
-from mnemolog.domain.events import Event, Recorded, ToolCalled, ToolReturned
+from mnemolog.domain.events import Event, Recorded, ToolCalled
 from mnemolog.domain.lexical import Analyzer
-from mnemolog.domain.passages import LARGE, LENGTH, MOST, number_of, passages, readable
+from mnemolog.domain.passages import INDEXED, LARGE, number_of, passages, readable
 from mnemolog.projections.bulk import insert_rows
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 from mnemolog.projections.ports import LargeTexts
@@ -59,14 +59,15 @@ class Passages:
 
     def add(self, conn: Connection, recorded: Recorded, scope: int) -> None:
         """The passages of a turn that is large; one text at a time, for it may be very large."""
-        text = whole_text(recorded, self._large, MOST * LENGTH)
+        text = whole_text(recorded, self._large)
         if text is None or len(text) <= LARGE:
             return
-        position, event_id, called = recorded.position, recorded.envelope.id, _is_call(recorded)
+        position, event_id = recorded.position, recorded.envelope.id
+        called = isinstance(recorded.event, ToolCalled)
         rows = []
-        for part, start, end in passages(text):
+        for part, start, end in passages(text, INDEXED):
             piece = readable(text[start:end]) if called else text[start:end]
-            rows.append((number_of(position, part), event_id, scope, start, end, size_of(recorded, text), piece))
+            rows.append((number_of(position, part), event_id, scope, start, end, len(text), piece))
         for some in _chunks(rows, _PER_INSERT):
             insert_rows(conn, PASSAGES, some)
             self.index.add(conn, [self._document(row[0], scope, row[-1]) for row in some])
@@ -86,11 +87,11 @@ class Passages:
             yield (PASSAGES.name, *row)
 
     def _document(self, number: int, scope: int, text: str) -> LexicalDocument:
-        return LexicalDocument(number, scope, self._analyzer.document(text))
+        return LexicalDocument(number, scope, self._analyzer.document(readable(text)))
 
 
-def whole_text(recorded: Recorded, large: LargeTexts | None, most: int) -> str | None:
-    """What was said or returned, out of the blob store where it is there: its first `most` characters.
+def whole_text(recorded: Recorded, large: LargeTexts | None) -> str | None:
+    """What was said or returned, out of the blob store where it is there.
 
     None for what has no text, or has it no more. Where only the blob is gone, what the event itself kept.
     """
@@ -98,7 +99,7 @@ def whole_text(recorded: Recorded, large: LargeTexts | None, most: int) -> str |
     blob = recorded.envelope.clear.get("blob")
     if kept is None or blob is None or large is None:
         return kept
-    whole = large.read(recorded.envelope.id, blob, 0, min(most, blob["chars"]))
+    whole = large.read(recorded.envelope.id, blob, 0, blob["chars"])
     return kept if whole is None else whole
 
 
@@ -112,12 +113,6 @@ def text_in(event: object) -> str | None:
     return None
 
 
-def size_of(recorded: Recorded, text: str) -> int:
-    """Characters of the whole text, of which `text` may be the beginning."""
-    blob = recorded.envelope.clear.get("blob")
-    return len(text) if blob is None else int(blob["chars"])
-
-
 def at(conn: Connection, numbers: Sequence[int], scopes: Collection[int]) -> dict[int, PassageRow]:
     """The passages with these numbers that belong to these scopes."""
     columns = (PASSAGES.c[name] for name in ("number", "start", "end", "total", "text"))
@@ -127,10 +122,6 @@ def at(conn: Connection, numbers: Sequence[int], scopes: Collection[int]) -> dic
         for number, *values in conn.execute(query.where(PASSAGES.c.number.in_(some))):
             found[number] = PassageRow(*values)
     return found
-
-
-def _is_call(recorded: Recorded) -> bool:
-    return isinstance(recorded.event, ToolCalled)
 
 
 def _chunks(values: Sequence[Any], size: int = _CHUNK) -> Iterator[Sequence[Any]]:

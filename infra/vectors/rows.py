@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mnemolog.domain.passages import MOST, place_of
+from mnemolog.domain.passages import PARTS, place_of
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.infra.vectors.database import Database
 from mnemolog.infra.vectors.erasing import apply_erasures, chunks, is_fenced, marks
@@ -284,7 +284,7 @@ def _progress(conn: sqlite3.Connection, space: str, stage: Stage) -> int | None:
 
 def _listed(kind: Kind) -> str:
     """What a vector goes by, as `Kind.listed`."""
-    return f"position * {MOST} + part" if kind is Kind.PASSAGE else "position"
+    return f"position * {PARTS} + part" if kind is Kind.PASSAGE else "position"
 
 
 def _take_in(conn: sqlite3.Connection, erasures: ErasureReader) -> int:

@@ -36,7 +36,7 @@ from mnemolog.projections import catalog, summaries_view, turns_view
 from mnemolog.projections.summaries_view import SummaryRow
 from mnemolog.projections.turns_view import TurnRow
 from mnemolog.projections.working import TaskState
-from mnemolog.results import Context, ContextReceipt, Hit
+from mnemolog.results import Context, ContextReceipt, Hit, Span
 
 MAX_LEFT_OUT: Final = 200
 """How many entries that did not fit a receipt lists; all are counted."""
@@ -163,12 +163,12 @@ class Contexts:
 
     def _recalled(self, asked: Asked, hits: Sequence[Hit], raw: Sequence[TurnRow]) -> list[Entry]:
         """Turns by how well they answer. Those of the session itself stand where they were said."""
-        texts = {hit.event_ids[0]: hit.text for hit in hits if hit.record_id is None}
+        found = {hit.event_ids[0]: hit for hit in hits if hit.record_id is None}
         rows = {row.event_id: row for row in raw}
         with self._reader.view("turns", asked.scope, asked.position) as view:
-            missing = [event_id for event_id in texts if event_id not in rows]
+            missing = [event_id for event_id in found if event_id not in rows]
             rows |= turns_view.by_ids(view.conn, missing, view.scopes)
-        return [_turn_entry(rows[each], asked.session, text) for each, text in texts.items() if each in rows]
+        return [_turn_entry(rows[each], asked.session, hit) for each, hit in found.items() if each in rows]
 
     def _tasks(self, asked: Asked) -> list[Entry]:
         """The task that changed last is what is being done now."""
@@ -357,11 +357,12 @@ def _by_relevance(asked: Asked, records: Sequence[Record], hits: Iterable[Hit]) 
     return [record_entry(each, asked.session) for each in (*trusted, *others)]
 
 
-def _turn_entry(row: TurnRow, session: str | None, found: str | None = None) -> Entry:
-    """found: the passage of a large output that a search found."""
+def _turn_entry(row: TurnRow, session: str | None, found: Hit | None = None) -> Entry:
+    """found: as a search found it, a large text by its best passage; what was said in this session stays whole."""
     own, tier = row.session is not None and row.session == session, Tier(row.origin)
     total = None if row.blob is None else int(row.blob["chars"])
-    text, reference = _shown(found or row.text, row.kind, row.event_id, tier, own, total)
+    passage = found if found is not None and not (own and total is None and row.tool is None) else None
+    text, reference = _shown(row, tier, own, total, passage)
     return Entry(
         row.event_id,
         1,
@@ -377,20 +378,27 @@ def _turn_entry(row: TurnRow, session: str | None, found: str | None = None) -> 
 
 
 def _shown(
-    text: str, kind: str, event_id: str, origin: Tier, own: bool, total: int | None
+    row: TurnRow, origin: Tier, own: bool, total: int | None, found: Hit | None
 ) -> tuple[str, str | None]:
     """The text that may enter, and the reference beside it or in its place.
 
     Text of untrusted origin enters a context outside its own session only as a labelled reference.
     """
-    size = len(text) if total is None else total
-    where = f"{size} characters; read_output {event_id}"
+    span = None if found is None else found.span
+    size = f"{len(row.text) if total is None else total} characters"
+    where = f"{size if span is None else _range(span)}; read_output {row.event_id}"
     if origin <= Tier.UNTRUSTED_TOOL and not own:
         return "", f"[{_origin(origin)}: {where}]"
-    if kind not in ("tool_call", "tool_result") and total is None:
-        return text, None
-    begin, cut = preview(text)
-    return (begin, f"[{where}]") if cut or total is not None else (text, None)
+    if found is not None and span is not None:
+        return found.text, f"[{where}]"
+    if row.kind not in ("tool_call", "tool_result") and total is None:
+        return row.text, None
+    begin, cut = preview(row.text)
+    return (begin, f"[{where}]") if cut or total is not None else (row.text, None)
+
+
+def _range(span: Span) -> str:
+    return f"characters {span.start}-{span.end} of {span.total}"
 
 
 def _task_entry(state: TaskState, layer: Layer) -> Entry:

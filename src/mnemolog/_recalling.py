@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from mnemolog._shown import record_hit, status_named, turn_hit
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.passages import number_of, place_of
 from mnemolog.domain.principal import levels_asked
 from mnemolog.domain.records import RECORD_KINDS
-from mnemolog.domain.retrieval import Facts, Ranked
+from mnemolog.domain.retrieval import Facts
 from mnemolog.domain.scope import Scope
 from mnemolog.domain.timewords import time_words
 from mnemolog.infra.compose import Store
-from mnemolog.projections import turns_view
+from mnemolog.projections import passages, turns_view
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question
+from mnemolog.projections.hybrid import Filters, Found, HybridSearch, Places, Question
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
@@ -117,16 +118,20 @@ class Recaller:
             history=asked.history,
         )
 
-    def _hits(self, found: list[Ranked], at: Places, now: datetime) -> list[Hit]:
-        keys = [one.candidate.key for one in found]
-        rows = turns_view.at(at.turns, [key for key in keys if key > 0], at.turn_scopes)
+    def _hits(self, found: Found, at: Places, now: datetime) -> list[Hit]:
+        keys = [one.candidate.key for one in found.ranked]
+        turns = [key for key in keys if key > 0]
+        rows = turns_view.at(at.turns, turns, at.turn_scopes)
+        numbers = [found.passages.get(key, number_of(key, 0)) for key in turns]
+        shown = passages.at(at.turns, numbers, at.turn_scopes)
+        parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
         hits = []
-        for one in found:
+        for one in found.ranked:
             key = one.candidate.key
             if key in rows:
-                hits.append(turn_hit(rows[key], one))
+                hits.append(turn_hit(rows[key], one, parts.get(key)))
             elif -key in records and records[-key].content is not None:
                 hits.append(record_hit(records[-key], one))
         return hits
