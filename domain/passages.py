@@ -32,7 +32,8 @@ _PAUSES: Final = (
     (". ", "? ", "! ", "。", "！", "？", ".\t"),
     ("; ", ", ", ": "),
     (" ", "\t"),
-    (",", ";", "}", "]", ">"),
+    (",", ";"),
+    ("}", "]", ">"),
 )
 """Best first; the passage ends behind one."""
 _BLANK: Final = re.compile(r"\s*")
