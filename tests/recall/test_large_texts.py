@@ -46,6 +46,14 @@ def log_of(lines: int, needle: str, place: float = 0.5, language: str = "en") ->
     return "\n\n".join(rows)
 
 
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """By words alone."""
+    settings = Settings.load(durability="os", embedder="none")
+    with open_memory(tmp_path / "data", settings=settings) as opened:
+        yield opened
+
+
 @pytest.fixture(params=["words", "vectors", "index"])
 def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """By words alone, with an exact scan of the vectors, and through the index."""
@@ -67,7 +75,7 @@ def read_back(memory: Memory, hit: Hit, scope: Scope = U1) -> object:
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize(("lines", "place"), [(150, 0.5), (4_000, 0.5), (4_000, 0.99)])
+@pytest.mark.parametrize(("lines", "place"), [(150, 0.5), (1_500, 0.95)])
 def test_a_needle_in_a_large_output_is_found(
     searching: Memory, language: str, lines: int, place: float
 ) -> None:
@@ -99,47 +107,47 @@ def test_what_the_words_cannot_find_vectors_can(tmp_path: Path) -> None:
         assert read_back(memory, hit) == hit.text
 
 
-def test_a_text_that_is_not_large_is_shown_whole(searching: Memory) -> None:
+def test_a_text_that_is_not_large_is_shown_whole(memory: Memory) -> None:
     """Up to the bound there is one piece, the text; above it, a long turn is shown by passage as an output is."""
     short = "walrus " * (LARGE // 7)
-    searching.record_turn(U1, role="user", content=short)
-    (hit,) = searching.recall(U1, "walrus")
+    memory.record_turn(U1, role="user", content=short)
+    (hit,) = memory.recall(U1, "walrus")
     assert hit.text == short and hit.span is None
-    searching.record_turn(U1, role="assistant", content=log_of(100, "the ocelot is here"))
-    (hit, *_) = searching.recall(U1, "ocelot")
-    assert "ocelot" in hit.text and read_back(searching, hit) == hit.text
+    memory.record_turn(U1, role="assistant", content=log_of(100, "the ocelot is here"))
+    (hit, *_) = memory.recall(U1, "ocelot")
+    assert "ocelot" in hit.text and read_back(memory, hit) == hit.text
 
 
-def test_arguments_of_a_tool_are_found_and_shown_as_letters(searching: Memory) -> None:
+def test_arguments_of_a_tool_are_found_and_shown_as_letters(memory: Memory) -> None:
     """Escaped Korean in the large arguments of a call is found, and readable in the hit."""
     body = log_of(100, "축전기 점검").encode("unicode-escape").decode()
-    searching.record_tool_call(U1, name="write", arguments=f'{{"text": "{body}"}}')
-    (hit,) = searching.recall(U1, "축전기", k=1)
+    memory.record_tool_call(U1, name="write", arguments=f'{{"text": "{body}"}}')
+    (hit,) = memory.recall(U1, "축전기", k=1)
     assert "축전기 점검" in hit.text and hit.span is not None
 
 
-def test_a_context_shows_the_same_passage(searching: Memory) -> None:
+def test_a_context_shows_the_same_passage(memory: Memory) -> None:
     """The passage and its reference enter in their own session; elsewhere untrusted text is the reference alone."""
     needle, question = NEEDLES["en"]
-    event = searching.record_tool_result(U1, name="cat", output=log_of(4_000, needle))
-    talk = [searching.record_turn(U1, role="user", content=f"so be it {number}") for number in range(40)]
-    (hit, *_) = searching.recall(U1, question, k=1)
+    event = memory.record_tool_result(U1, name="cat", output=log_of(1_500, needle))
+    talk = [memory.record_turn(U1, role="user", content=f"so be it {number}") for number in range(40)]
+    (hit, *_) = memory.recall(U1, question, k=1)
     assert hit.span is not None
     where = f"characters {hit.span.start}-{hit.span.end} of {hit.span.total}; read_output {event.event_id}]"
-    text = searching.context(U1, question, budget=1_500).text
+    text = memory.context(U1, question, budget=1_500).text
     assert f"[{where}" in text and needle in text
-    elsewhere = searching.context(NEXT, question, budget=1_500).text
+    elsewhere = memory.context(NEXT, question, budget=1_500).text
     assert f"[untrusted tool: {where}" in elsewhere and "flux" not in elsewhere
     assert talk
 
 
-def test_a_long_turn_of_this_session_stays_whole(searching: Memory) -> None:
+def test_a_long_turn_of_this_session_stays_whole(memory: Memory) -> None:
     """What a person said here enters whole or not at all, also when a passage of it was what was found."""
     said = log_of(60, "the ocelot is here")
-    searching.record_turn(U1, role="user", content=said)
-    text = searching.context(U1, "ocelot", budget=4_000).text
+    memory.record_turn(U1, role="user", content=said)
+    text = memory.context(U1, "ocelot", budget=1_500).text
     assert "Line 0:" in text and "Line 59:" in text and "ocelot" in text
-    found = searching.context(NEXT, "ocelot", budget=4_000).text
+    found = memory.context(NEXT, "ocelot", budget=1_500).text
     assert "ocelot" in found and "Line 59:" not in found and "read_output" in found
 
 
@@ -148,16 +156,16 @@ def test_promise_4_passages_stay_in_their_scope(searching: Memory) -> None:
     searching.record_tool_result(U1, name="cat", output=log_of(200, NEEDLES["en"][0]))
     searching.record_turn(U1, role="user", content="the volts of the heron")
     before = repr(searching.recall(U1, "heron volts", k=50))
-    searching.record_tool_result(U2, name="cat", output=log_of(3_000, NEEDLES["en"][0]))
+    searching.record_tool_result(U2, name="cat", output=log_of(400, NEEDLES["en"][0]))
     assert repr(searching.recall(U1, "heron volts", k=50)) == before
 
 
-def test_a_filter_holds_for_large_outputs(searching: Memory) -> None:
+def test_a_filter_holds_for_large_outputs(memory: Memory) -> None:
     """By tool, kind and author a passage counts as its event."""
-    searching.record_tool_result(U1, name="cat", output=log_of(200, NEEDLES["en"][0]))
-    assert len(searching.recall(U1, "flux", tool="cat", kinds=["tool_result"])) == 1
-    assert searching.recall(U1, "flux", tool="grep") == []
-    assert searching.recall(U1, "flux", kinds=["turn"]) == []
+    memory.record_tool_result(U1, name="cat", output=log_of(200, NEEDLES["en"][0]))
+    assert len(memory.recall(U1, "flux", tool="cat", kinds=["tool_result"])) == 1
+    assert memory.recall(U1, "flux", tool="grep") == []
+    assert memory.recall(U1, "flux", kinds=["turn"]) == []
 
 
 def holding(folder: Path, *markers: str) -> set[str]:
@@ -173,9 +181,7 @@ def written(raw: bytes) -> bytes:
     return b"".join(block for block in blocks if block.strip(b"\0"))
 
 
-@pytest.mark.parametrize(
-    ("what", "lines"), [("event", 150), ("event", 4_000), ("session", 150), ("subject", 4_000)]
-)
+@pytest.mark.parametrize(("what", "lines"), [("session", 150), ("subject", 1_500)])
 def test_promise_8_no_passage_outlives_its_text(tmp_path: Path, what: str, lines: int) -> None:
     """Rows, words, vectors, points and bytes of every passage go, and the neighbour's stay."""
     settings = Settings.load(durability="os", exact_up_to=0)
@@ -183,7 +189,7 @@ def test_promise_8_no_passage_outlives_its_text(tmp_path: Path, what: str, lines
         event = memory.record_tool_result(U1, name="cat", output=log_of(lines, f"the {SECRET} and 축전기꺄"))
         kept = memory.record_tool_result(U2, name="cat", output=log_of(lines, "the ocelot"))
         assert SECRET in memory.recall(U1, SECRET)[0].text
-        assert holding(memory.path, SECRET)
+        assert holding(memory.path / "views", SECRET)
         numbers = {
             position for position, kind, _ in memory._store.vectors._index.points() if kind is Kind.PASSAGE
         }
@@ -225,7 +231,7 @@ def test_promise_3_a_rebuild_finds_the_same_passages_and_embeds_nothing(tmp_path
     """With an erasure in the middle, views built anew in other batches have the same rows, hits and digits."""
     embedder = Bigrams()
     with embedding_memory(tmp_path / "data", embedder) as memory:
-        for lines in (150, 3_000):
+        for lines in (150, 1_500):
             memory.record_tool_result(U1, name="cat", output=log_of(lines, NEEDLES["en"][0]))
             memory.record_turn(U1, role="user", content=log_of(80, NEEDLES["ko"][0], language="ko"))
         gone = memory.record_tool_result(U1, name="cat", output=log_of(300, SECRET))
@@ -268,17 +274,17 @@ def test_a_store_from_before_passages_gets_them(tmp_path: Path, monkeypatch: pyt
         assert "lunch at noon" not in again.texts
 
 
-def test_a_principal_without_the_scope_reads_no_passage(searching: Memory) -> None:
+def test_a_principal_without_the_scope_reads_no_passage(memory: Memory) -> None:
     """Another user's principal finds nothing and reads no range."""
-    searching.record_tool_result(U1, name="cat", output=log_of(150, NEEDLES["en"][0]))
-    other = searching.acting_as(Principal("u-2", Role.USER, (Scope("acme", user="u-2"),)))
+    memory.record_tool_result(U1, name="cat", output=log_of(150, NEEDLES["en"][0]))
+    other = memory.acting_as(Principal("u-2", Role.USER, (Scope("acme", user="u-2"),)))
     assert texts(other, U2, "flux") == []
 
 
 def test_a_text_whose_blob_is_lost_is_found_by_its_preview(tmp_path: Path) -> None:
     """A file that went missing parks nobody; what the event kept is still found."""
     with open_memory(tmp_path / "data") as memory:
-        event = memory.record_tool_result(U1, name="cat", output=log_of(4_000, SECRET, 0.001))
+        event = memory.record_tool_result(U1, name="cat", output=log_of(1_500, SECRET, 0.001))
         (memory.path / "blobs" / event.event_id).unlink()
         assert SECRET in memory.recall(U1, SECRET)[0].text
         assert memory.operations.parked() == []
