@@ -29,6 +29,7 @@ AUTHOR: Final = "author"
 TIME: Final = "time"
 RECORD: Final = "record"
 RECENCY: Final = "recency"
+RERANK: Final = "rerank"
 
 _CURRENT: Final = Status.CURRENT
 _BEST: Final = 3
@@ -73,6 +74,8 @@ class Weights:
     """Up to this many search terms a turn leans on what surrounds it in full; a text of n times as many, 1/n."""
     recency: float = 0.05
     """From 0 for the oldest to this for the newest candidate: it decides between equals only."""
+    rerank: float = 1.5
+    """z(what a reranker says of the first hits), where there is one."""
 
 
 DEFAULTS: Final = Weights()
@@ -319,6 +322,17 @@ def joined(turns: Matches, records: Matches) -> Matches:
         postings.setdefault(term, {}).update({-doc: count for doc, count in times.items()})
     lengths = {**turns.lengths, **{-doc: length for doc, length in records.lengths.items()}}
     return Matches(turns.docs + records.docs, turns.tokens + records.tokens, postings, lengths)
+
+
+def reranked(scores: Sequence[float], count: int, weights: Weights = DEFAULTS) -> list[float]:
+    """What a reranker's scores of the first hits add to each of `count` hits, in their order.
+
+    Those that it did not look at get as little as the last of them, so that none of them gets ahead.
+    """
+    moments = moments_of(scores)
+    spread = moments.deviation or 1.0
+    lifts = [weights.rerank * (score - moments.mean) / spread for score in scores]
+    return lifts + [min(lifts)] * (count - len(lifts))
 
 
 def with_passages(

@@ -40,6 +40,7 @@ from mnemolog.projections.access import Accessed
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids, Projection
+from mnemolog.projections.reranking import Reranker, Reranking
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
 from mnemolog.projections.turn_tables import TurnTables
@@ -82,6 +83,7 @@ class Store:
     tables: TurnTables
     vectors: Vectorising
     summarising: Summarising
+    reranking: Reranking
     accesses: Accesses
     release: Callable[[], None]
     policy: Policy = DEFAULT_POLICY
@@ -154,8 +156,9 @@ def open_store(
     clock: Clock | None = None,
     ids: Ids | None = None,
     embedder: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> Store:
-    """Open a data directory, made if missing and `create`. embedder: instead of the one of the settings.
+    """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
 
     Raises StoreInUse while another process has it, KeysMissing when there are events but not their keys,
     NotFound for a missing directory with create=False.
@@ -170,7 +173,7 @@ def open_store(
             f"{path} cannot be used: {error.strerror}; choose a folder of yours"
         ) from error
     try:
-        parts = clock or SystemClock(), ids or UuidV7(), embedder
+        parts = clock or SystemClock(), ids or UuidV7(), embedder, _reranking(settings, reranker)
         return _assemble(path, settings, release, *parts, background)
     except BaseException:
         release()
@@ -199,6 +202,7 @@ def _assemble(
     clock: Clock,
     ids: Ids,
     embedder: Embedder | None,
+    reranking: Reranking,
     background: bool,
 ) -> Store:
     with ExitStack() as undo:
@@ -226,6 +230,7 @@ def _assemble(
             tables=TurnTables(turns.index),
             vectors=vectors,
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
+            reranking=reranking,
             accesses=Accesses(log, vault, ids, clock),
             release=release,
             position=log.head(),
@@ -250,6 +255,20 @@ def _embedder(settings: Settings) -> Embedder:
         return FolderEmbedder(Path(settings.embedder), dimensions)
     key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
     return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
+
+
+def _reranking(settings: Settings, given: Reranker | None) -> Reranking:
+    """The given one, else that of the settings, else none."""
+    folder = settings.reranker
+    if given is not None:
+        return Reranking(lambda: given)
+    return Reranking(None if folder is None else lambda: _reranker(folder))
+
+
+def _reranker(folder: Path) -> Reranker:
+    from mnemolog.infra.embedders import FolderReranker
+
+    return FolderReranker(folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -13,7 +13,7 @@ from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.passages import number_of, place_of
 from mnemolog.domain.principal import levels_asked
 from mnemolog.domain.records import RECORD_KINDS
-from mnemolog.domain.retrieval import Facts
+from mnemolog.domain.retrieval import RERANK, Facts, reranked
 from mnemolog.domain.scope import Scope
 from mnemolog.domain.timewords import time_words
 from mnemolog.infra.compose import Store
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
 """Characters of a query that are searched for."""
+RERANKED: Final = 30
+"""How many of the first hits a reranker looks at."""
 TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
 STRICT_US: Final = 32 * 86_400_000_000
 """Microseconds of the longest stretch, a month, by which words such as "last week" bound when a thing was said."""
@@ -81,12 +83,15 @@ class Recaller:
         question = self._question(scope, query, k, asked)
         levels = levels_asked(scope, asked.exact)
         at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        reranks = self._store.reranking.enabled
+        wanted = replace(question, k=max(k, RERANKED)) if reranks else question
         with (
             self._reader.view("turns", scope, at_least, levels) as turns,
             self._reader.view("curated", scope, at_least, levels) as records,
         ):
             places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
-            return self._hits(self._search.search(question, places), places, question.now)
+            hits = self._hits(self._search.search(wanted, places), places, question.now)
+        return self._reranked(question.text, hits)[:k] if reranks else hits
 
     def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
         now = self._reader.moment(scope, asked.now)
@@ -117,6 +122,17 @@ class Recaller:
             until_us=until,
             history=asked.history,
         )
+
+    def _reranked(self, question: str, hits: list[Hit]) -> list[Hit]:
+        """The hits in the order that they have when the first ones were looked at again."""
+        scores = self._store.reranking.scores(question, [hit.text for hit in hits[:RERANKED]])
+        if scores is None:
+            return hits
+        lifted = [
+            replace(hit, score=hit.score + lift, signals={**hit.signals, RERANK: lift})
+            for hit, lift in zip(hits, reranked(scores, len(hits)), strict=True)
+        ]
+        return sorted(lifted, key=lambda hit: hit.score, reverse=True)
 
     def _hits(self, found: Found, at: Places, now: datetime) -> list[Hit]:
         keys = [one.candidate.key for one in found.ranked]

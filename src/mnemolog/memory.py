@@ -32,6 +32,7 @@ from mnemolog.results import Context, Hit, MemoryRecord, OutputRange
 
 if TYPE_CHECKING:
     from mnemolog.projections.embedding import Embedder
+    from mnemolog.projections.reranking import Reranker
 
 Moment = datetime | str | None
 
@@ -68,11 +69,12 @@ class Memory:
         clock: Clock | None = None,
         ids: Ids | None = None,
         embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
     ) -> Self:
         """Open the memory in a data directory, and create what is missing.
 
         background=False starts no thread: views then advance when they are read, nobody writes summaries, and
-        vectors wait for `operations.embed`. embedder: one of your own, instead of the one of the settings.
+        vectors wait for `operations.embed`. embedder, reranker: of your own, instead of those of the settings.
         clock and ids: for repeatable runs. Raises StoreInUse, KeysMissing; NotFound where create=False.
         """
         store = open_store(
@@ -83,6 +85,7 @@ class Memory:
             clock=clock,
             ids=ids,
             embedder=embedder,
+            reranker=reranker,
         )
         try:
             memory = cls(store, principal)

@@ -226,6 +226,7 @@ class Operations:
         """Where the background work crashed since it was started, and whether it goes on."""
         troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
         troubles.append(("summaries' worker", self._store.summarising.trouble))
+        troubles.append(("the reranker", self._store.reranking.trouble))
         for name, trouble in troubles:
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
