@@ -30,6 +30,8 @@ TIME: Final = "time"
 RECORD: Final = "record"
 RECENCY: Final = "recency"
 RERANK: Final = "rerank"
+RERANK_WEIGHT: Final = 1.5
+"""How much z(what a reranker says of the first hits) counts, beside the signals of `Weights`."""
 
 _CURRENT: Final = Status.CURRENT
 _BEST: Final = 3
@@ -74,8 +76,6 @@ class Weights:
     """Up to this many search terms a turn leans on what surrounds it in full; a text of n times as many, 1/n."""
     recency: float = 0.05
     """From 0 for the oldest to this for the newest candidate: it decides between equals only."""
-    rerank: float = 1.5
-    """z(what a reranker says of the first hits), where there is one."""
 
 
 DEFAULTS: Final = Weights()
@@ -324,14 +324,14 @@ def joined(turns: Matches, records: Matches) -> Matches:
     return Matches(turns.docs + records.docs, turns.tokens + records.tokens, postings, lengths)
 
 
-def reranked(scores: Sequence[float], count: int, weights: Weights = DEFAULTS) -> list[float]:
+def reranked(scores: Sequence[float], count: int) -> list[float]:
     """What a reranker's scores of the first hits add to each of `count` hits, in their order.
 
     Those that it did not look at get as little as the last of them, so that none of them gets ahead.
     """
     moments = moments_of(scores)
     spread = moments.deviation or 1.0
-    lifts = [weights.rerank * (score - moments.mean) / spread for score in scores]
+    lifts = [RERANK_WEIGHT * (score - moments.mean) / spread for score in scores]
     return lifts + [min(lifts)] * (count - len(lifts))
 
 

@@ -83,10 +83,10 @@ class Store:
     tables: TurnTables
     vectors: Vectorising
     summarising: Summarising
-    reranking: Reranking
     accesses: Accesses
     release: Callable[[], None]
     policy: Policy = DEFAULT_POLICY
+    reranking: Reranking = field(default_factory=lambda: Reranking(None))
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
@@ -173,8 +173,10 @@ def open_store(
             f"{path} cannot be used: {error.strerror}; choose a folder of yours"
         ) from error
     try:
-        parts = clock or SystemClock(), ids or UuidV7(), embedder, _reranking(settings, reranker)
-        return _assemble(path, settings, release, *parts, background)
+        parts = clock or SystemClock(), ids or UuidV7(), embedder
+        store = _assemble(path, settings, release, *parts, background)
+        store.reranking = _reranking(settings, reranker)
+        return store
     except BaseException:
         release()
         raise
@@ -202,13 +204,11 @@ def _assemble(
     clock: Clock,
     ids: Ids,
     embedder: Embedder | None,
-    reranking: Reranking,
     background: bool,
 ) -> Store:
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo)
-        catalog, analyzer = Catalog(), default_analyzer()
-        blobs = FileBlobs(path / BLOBS_FOLDER, vault)
+        catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
         turns = Turns(SqliteLexicalIndex("turns_lex"), SqliteLexicalIndex("passages_lex"), analyzer, blobs)
         curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
@@ -230,7 +230,6 @@ def _assemble(
             tables=TurnTables(turns.index),
             vectors=vectors,
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
-            reranking=reranking,
             accesses=Accesses(log, vault, ids, clock),
             release=release,
             position=log.head(),
