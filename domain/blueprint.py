@@ -33,7 +33,8 @@ class Aspect(IntEnum):
 
 _CUES: Final = {
     Aspect.GOAL: re.compile(
-        r"\b(?:goals?|purpose|mission|objectives?|aims? (?:to|at)|out of scope|in scope)\b|목표|목적|취지|범위(?:는|에)",
+        r"\b(?:goals?|purpose|mission|objectives?|aims? (?:to|at)|out of scope|in scope)\b"
+        r"|목표|목적|취지|범위(?:는|에)",
         re.IGNORECASE,
     ),
     Aspect.OWNER: re.compile(
@@ -47,37 +48,39 @@ _CUES: Final = {
         re.IGNORECASE,
     ),
 }
-_MARKS: Final = {
+_MARKS: Final[dict[Mark | None, Aspect]] = {
     Mark.DECISION: Aspect.DECISION,
     Mark.PROHIBITION: Aspect.REQUIREMENT,
     Mark.REQUIREMENT: Aspect.REQUIREMENT,
 }
-_LOOKED_UP: Final = frozenset({"constraint", "reference"})
+_APART: Final = frozenset({"constraint", "reference"})
 """These stand in a context of their own accord."""
 
 
-def blueprint(records: Iterable[Record]) -> list[Record]:
-    """Of the records of a project those that guide the work on it, the most guiding first.
+def blueprint(stated: Iterable[tuple[Record, str]]) -> list[tuple[Record, str]]:
+    """Of the records of a project, given with what they say, those that guide the work on it; most guiding first.
 
-    Only what a person or a system of record stands behind; a context is no place to be guided by a tool's output.
+    Only what a person or a system of record stands behind: nobody is to be guided by a tool's output.
     """
-    chosen: dict[Aspect, list[Record]] = {}
-    for record in sorted(records, key=lambda one: (-one.trust, -one.order_us, -one.position)):
-        aspect = aspect_of(record)
+    chosen: dict[Aspect, list[tuple[Record, str]]] = {}
+    for record, text in sorted(stated, key=lambda one: _order(one[0])):
+        aspect = aspect_of(record.kind, text)
         if aspect is not None and record.trust >= Tier.USER_INFERRED:
-            chosen.setdefault(aspect, []).append(record)
+            chosen.setdefault(aspect, []).append((record, text))
     return [one for aspect in sorted(chosen) for one in chosen[aspect][:OF_ONE_ASPECT]][:MOST]
 
 
-def aspect_of(record: Record) -> Aspect | None:
-    """By the slot that it fills, then by its words; None for what guides nobody."""
-    if record.content is None or record.kind in _LOOKED_UP:
+def aspect_of(kind: str, text: str) -> Aspect | None:
+    """By its words; None for what guides nobody."""
+    if kind in _APART:
         return None
-    for text in (" ".join(record.slot or ()).replace("_", " "), record.content):
-        for aspect, cue in _CUES.items():
-            if cue.search(text):
-                return aspect
-        mark, _ = mark_of(text, of_person=True)
-        if mark in _MARKS:
-            return _MARKS[mark]
-    return Aspect.PROCEDURE if record.kind == "procedure" else None
+    for aspect, cue in _CUES.items():
+        if cue.search(text):
+            return aspect
+    mark, _ = mark_of(text, of_person=True)
+    return _MARKS.get(mark) or (Aspect.PROCEDURE if kind == "procedure" else None)
+
+
+def _order(record: Record) -> tuple[int, int, int]:
+    """Trust, then newness."""
+    return -record.trust, -record.order_us, -record.position

@@ -341,7 +341,8 @@ def with_passages(
     """BM25 of documents and of the passages of the large ones; a document is as good as its best passage.
 
     A large text is one document however many passages it has: a word is as rare as the documents that have it are
-    few, and the average length is that of whole documents. So a long log does not make its words common.
+    few, and the average length is that of whole documents. So a long log does not make its words common; nor is a
+    passage lifted for being short, as it only was cut.
     """
     if not pieces.lengths:
         return bm25(whole, query), {}
@@ -350,7 +351,9 @@ def with_passages(
         for term, times in whole.postings.items()
     }
     documents = bm25(replace(whole, spread=spread), query)
-    found = bm25(Matches(whole.docs, whole.tokens, pieces.postings, pieces.lengths, spread), query)
+    average = -(-whole.tokens // max(whole.docs, 1))
+    lengths = {piece: max(length, average) for piece, length in pieces.lengths.items()}
+    found = bm25(Matches(whole.docs, whole.tokens, pieces.postings, lengths, spread), query)
     for piece, score in found.items():
         position = place_of(piece)[0]
         documents[position] = max(score, documents.get(position, 0.0))

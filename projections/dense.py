@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from mnemolog.domain.passages import PARTS
+from mnemolog.domain.passages import EMBEDDED, PARTS
 from mnemolog.domain.retrieval import Moments
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.embedding import Floats, QueryVector
@@ -110,6 +110,21 @@ class Cosines:
             moments(self.records.cosines),
         )
 
+    def nearest_passages(self) -> Scores:
+        """For each large turn the cosine of its nearest passage, less what the best of so many has by chance.
+
+        Else a long text would be near to everything: the greatest of n numbers lies about sqrt(2 ln n) deviations
+        above their mean.
+        """
+        if not len(self.passages.positions):
+            return self.passages
+        turns, at = np.unique(self.passages.positions // PARTS, return_inverse=True)
+        nearest, parts = np.full(len(turns), -np.inf, np.float32), np.zeros(len(turns), np.int64)
+        np.maximum.at(nearest, at, self.passages.cosines)
+        np.maximum.at(parts, at, self.passages.positions % PARTS)
+        chance = self.spreads()[0].deviation * np.sqrt(2 * np.log(np.minimum(parts + 1, EMBEDDED)))
+        return Scores(turns, (nearest - chance).astype(np.float32))
+
 
 def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
     """Every cosine in these scopes, exactly."""
@@ -153,14 +168,6 @@ def nearest(
     standing = sorted(rows.standing(query.space, scopes, kind, list(hits)))
     cosines = [hits[position] for position in standing]
     return Scores(np.array(standing, np.int64), np.array(cosines, np.float32))
-
-
-def by_event(passages: Scores) -> Scores:
-    """The cosine of each event's nearest passage."""
-    events, at = np.unique(passages.positions // PARTS, return_inverse=True)
-    cosines = np.full(len(events), -np.inf, np.float32)
-    np.maximum.at(cosines, at, passages.cosines)
-    return Scores(events, cosines)
 
 
 def of_events(passages: Scores, positions: Collection[int]) -> Scores:

@@ -238,9 +238,9 @@ class HybridSearch:
         words = {at: s for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)}
         seeds = {position for position, _ in ranked(words, limit=size)}
         if asked.cosines is not None:
-            from mnemolog.projections.dense import best, by_event
+            from mnemolog.projections.dense import best
 
-            passages = by_event(asked.cosines.passages)
+            passages = asked.cosines.nearest_passages()
             for scores in (asked.cosines.turns, asked.cosines.windows, passages):
                 kept = scores if allowed is None else scores.among(allowed)
                 seeds |= {position for position, _ in best(kept, size)}
@@ -305,11 +305,9 @@ def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, 
     cosines = asked.cosines
     if cosines is None:
         return {}, {}
-    from mnemolog.projections.dense import by_event
-
     turns, windows, nearest = (
         scores.mapping() if wanted is None else scores.at(wanted)
-        for scores in (cosines.turns, cosines.windows, by_event(cosines.passages))
+        for scores in (cosines.turns, cosines.windows, cosines.nearest_passages())
     )
     turns |= {at: max(cosine, turns.get(at, cosine)) for at, cosine in nearest.items()}
     stated = cosines.records.mapping()

@@ -11,9 +11,9 @@ from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import Record, Status
 
 
-def record(content: str | None, number: int = 1, **more: Any) -> Record:
+def record(text: str, number: int = 1, **more: Any) -> tuple[Record, str]:
     defaults: dict[str, Any] = {"trust": Tier.USER_STATED, "order_us": number}
-    return Record(f"r{number}", 1, Status.CURRENT, 1, number, content, **(defaults | more))
+    return Record(f"r{number}", 1, Status.CURRENT, 1, number, **(defaults | more)), text
 
 
 @pytest.mark.parametrize(
@@ -35,28 +35,27 @@ def record(content: str | None, number: int = 1, **more: Any) -> Record:
 )
 def test_what_a_record_guides(content: str, aspect: Aspect | None) -> None:
     """Goals, decisions, owners, deadlines and requirements are told by their words."""
-    assert aspect_of(record(content)) is aspect
+    assert aspect_of("fact", content) is aspect
 
 
-def test_a_slot_and_a_kind_tell_it_too() -> None:
-    """What stands in a slot of an owner is about the owner, whatever it says; a procedure is one by its kind."""
-    assert aspect_of(record("Min", entity="billing", attribute="owner")) is Aspect.OWNER
-    assert aspect_of(record("민수", entity="정산", attribute="담당자")) is Aspect.OWNER
-    assert aspect_of(record("PostgreSQL 17", entity="storage", attribute="tech_decision")) is Aspect.DECISION
-    assert aspect_of(record("Tag, then push", kind="procedure")) is Aspect.PROCEDURE
+def test_a_procedure_is_one_by_its_kind() -> None:
+    """How something is done guides the work, in whatever words."""
+    assert aspect_of("procedure", "Tag, then push") is Aspect.PROCEDURE
+    assert aspect_of("procedure", "태그를 달고 올린다") is Aspect.PROCEDURE
+    assert aspect_of("episode", "Tag, then push") is None
 
 
-def test_rules_references_and_forgotten_records_are_no_part() -> None:
-    """Constraints and references stand in a context of their own accord; what was forgotten says nothing."""
+def test_rules_and_references_are_no_part() -> None:
+    """Constraints and references stand in a context of their own accord."""
     said = "We decided to use PostgreSQL"
-    assert blueprint([record(said, kind="constraint"), record(said, kind="reference"), record(None)]) == []
+    assert blueprint([record(said, kind="constraint"), record(said, kind="reference")]) == []
 
 
 def test_only_what_people_stand_behind_guides() -> None:
     """A decision that an agent or a tool states is memory, and no blueprint."""
     said = "We decided to use PostgreSQL"
     given = [record(said, at, trust=tier) for at, tier in enumerate(Tier)]
-    assert {one.trust for one in blueprint(given)} <= {tier for tier in Tier if tier >= Tier.USER_INFERRED}
+    assert {one.trust for one, _ in blueprint(given)} <= {tier for tier in Tier if tier >= Tier.USER_INFERRED}
     assert blueprint([record(said, trust=Tier.AGENT), record(said, trust=Tier.UNTRUSTED_TOOL)]) == []
 
 
@@ -65,7 +64,7 @@ def test_the_order_is_by_aspect_then_trust_then_newness() -> None:
     given = [record(f"We decided {n}", n) for n in range(9)]
     given += [record("The goal is to settle", 20), record("The owner is Min", 30, trust=Tier.OPERATOR)]
     given.append(record("We decided first", 0, trust=Tier.SYSTEM_OF_RECORD))
-    found = [one.content for one in blueprint(given)]
+    found = [text for _, text in blueprint(given)]
     assert found == [
         "The goal is to settle", "We decided first", "We decided 8", "We decided 7", "We decided 6", "The owner is Min"
     ]  # fmt: skip

@@ -98,7 +98,7 @@ def test_what_the_words_cannot_find_vectors_can(tmp_path: Path) -> None:
     """A passage without one word of the question is the hit when its vector is the nearest."""
     with embedding_memory(tmp_path / "data") as memory:
         rows = ["라인 점검 완료"] * 120
-        rows[90] = "xylophonists rehearsing"
+        rows[90] = "xylophonists rehearsing " * 5
         memory.record_tool_result(U1, name="cat", output="\n\n".join(f"{row} {row} {row}." for row in rows))
         for number in range(40):
             memory.record_turn(U1, role="user", content=f"점심 {number}")
