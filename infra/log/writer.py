@@ -81,6 +81,8 @@ class Writer:
         self._sql.row_factory = None
         self.counters = Counters()
         self._data_version = -1
+        self._foreign, self._claimed = 0, 0
+        """How often another process was found to have committed."""
         self._careful = False
         """Whether keys are looked up beforehand. Most are new, and the unique index finds those that are not."""
         self._forget()
@@ -112,10 +114,18 @@ class Writer:
         self._tick()
         plan = self._plan(requests)
         self._insert(plan.rows)
+        self._claimed = max(self._claimed, self._position + len(plan.rows))
         # Until the outcome is remembered, an interrupt must make the next group look around anew.
         seen, self._data_version = self._data_version, -1
         self._sql.execute("COMMIT")
         return plan, seen
+
+    def foreign_up_to(self, head: int) -> int:
+        """Grows with every commit of another process that is found, by an append or by a head beyond our own."""
+        if head > self._claimed:
+            self._claimed = head
+            self._foreign += 1
+        return self._foreign
 
     def checkpoint(self) -> bool:
         """Move all of the WAL into the file and truncate it; whether no reader was in the way."""
@@ -143,12 +153,15 @@ class Writer:
         self._heads: OrderedDict[str, int] = OrderedDict()
         self._fences = Fences()
         self._position, self._now, self._data_version = 0, "", -1
+        self._claimed = 0
+        """Up to where everything is known, or about to be our own."""
 
     def _look_around(self) -> None:
         """Inside the transaction: forget what another process may have changed since the last one."""
         (data_version,) = self._sql.execute("PRAGMA data_version").fetchone()
         if data_version == self._data_version:
             return
+        self._foreign += 1
         self._heads.clear()
         self._position = self._recorder.allocated(self._sql)
         for position, state in self._recorder.last(self._sql):
