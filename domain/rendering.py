@@ -56,33 +56,36 @@ def assemble(portions: Sequence[Portion], budget: int, count: TokenCounter) -> A
     if budget < frame:
         raise InvalidInput(f"budget must be at least {frame} tokens, the size of an empty context")
     borders: set[_Border] = set()
-    lines: dict[tuple[bool, str], int] = {}
+    lines: dict[tuple[bool, str], tuple[str, int]] = {}
 
     def cost(entry: Entry) -> int:
-        if entry.key not in lines:
-            lines[entry.key] = count(f"{render(entry)}\n")
+        line = lines.get(entry.key)
+        if line is None:
+            rendered = render(entry)
+            line = lines[entry.key] = rendered, count(f"{rendered}\n")
         opening = 0 if _border(entry) in borders else count(_opened(entry) + _closed(entry))
-        return lines[entry.key] + opening
+        return line[1] + opening
 
     filling = Filling(budget, cost, lambda entry: borders.add(_border(entry)), frame)
     left_out = fill(filling, portions)
-    return written(filling.chosen, left_out, budget, count)
+    chosen = [Placed(entry, lines[entry.key][0], tokens) for entry, tokens in filling.chosen]
+    return written(chosen, left_out, budget, count)
 
 
 def written(
-    chosen: Sequence[tuple[Entry, int]], left_out: Sequence[LeftOut], budget: int, count: TokenCounter
+    chosen: Sequence[Placed], left_out: Sequence[LeftOut], budget: int, count: TokenCounter
 ) -> Assembly:
     """The chosen entries, given best first; the last go until the text fits, whatever the tokenizer does at seams."""
     kept, gone = list(chosen), list(left_out)
     while kept:
-        placed = _in_reading_order([Placed(entry, render(entry), tokens) for entry, tokens in kept])
+        placed = _in_reading_order(kept)
         body = _body([item for item in placed if item.entry.layer is not Layer.STATE])
         state = _sections([item for item in placed if item.entry.layer is Layer.STATE]).rstrip("\n")
         made = Assembly(body, state, 0, tuple(placed), tuple(gone))
         tokens = count(made.text)
         if tokens <= budget:
             return Assembly(body, state, tokens, tuple(placed), tuple(gone))
-        gone.append(LeftOut(kept.pop()[0].id, "budget"))
+        gone.append(LeftOut(kept.pop().entry.id, "budget"))
     return Assembly(left_out=tuple(gone))
 
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
-from operator import mul
-from typing import Final
+from operator import attrgetter, mul
+from typing import Final, cast
 
 from mnemolog.domain.lexical import Matches, Term, bm25
 from mnemolog.domain.passages import place_of
@@ -36,6 +36,7 @@ RERANK_WEIGHT: Final = 1.5
 _CURRENT: Final = Status.CURRENT
 _BEST: Final = 3
 _PROMISING: Final = 50
+_ROOM: Final = 1 << 32
 _PRIOR_CANDIDATES: Final = 5
 _PRIOR_DEVIATION: Final = {LEXICAL: 1.0, DENSE: 0.1, WINDOW: 0.1, SESSION_LEXICAL: 1.0}
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -173,9 +174,11 @@ def retrieve(
     `only` (keys) and strict bounds choose among the ranked and change no score.
     """
     pool = [one for one in candidates if history or one.status is _CURRENT or one.status in READABLE]
-    pool.sort(key=lambda one: (one.occurred_us, one.key), reverse=True)
-    signals = _signals(pool, scores, facts, weights)
-    totals = [math.fsum(parts) for parts in zip(*signals.values(), strict=True)]
+    pool.sort(key=attrgetter("occurred_us", "key"), reverse=True)
+    none: Sequence[float] = [0.0] * len(pool)
+    signals = _signals(pool, scores, facts, weights, none)
+    told = [values for values in signals.values() if values is not none]
+    totals = list(map(math.fsum, zip(*told, strict=True)))
     wanted = _wanted(pool, scores, facts, only)
     best = sorted(wanted, key=totals.__getitem__, reverse=True)[:k]  # stable: equals stay newest first
     return [
@@ -184,21 +187,24 @@ def retrieve(
 
 
 def _signals(
-    pool: Sequence[Candidate], scores: Scores, facts: Facts, weights: Weights
+    pool: Sequence[Candidate], scores: Scores, facts: Facts, weights: Weights, none: Sequence[float]
 ) -> dict[str, Sequence[float]]:
-    """Signal → what it adds to each candidate, in the order of the pool."""
+    """Signal → what it adds to each candidate, in the order of the pool; `none` where it has nothing to say."""
     leaning = [min(1.0, weights.short / one.length) if one.length else 1.0 for one in pool]
     signals = _own(pool, scores, leaning, weights)
-    base = [sum(parts) for parts in zip(*signals.values(), strict=True)]
-    last, none = max(len(pool) - 1, 1), [0.0] * len(pool)
+    base = [a + b + c for a, b, c in zip(*signals.values(), strict=True)]
+    last = max(len(pool) - 1, 1)
     around = {
         NEIGHBOURS: _around(pool, base, weights),
         SESSION_BEST: _session_best(pool, base, weights.session_best),
-        SESSION_LEXICAL: _session_lexical(pool, scores, weights.session_lexical),
+        SESSION_LEXICAL: _session_lexical(pool, scores, weights.session_lexical, none),
     }
     return {
         **signals,
-        **{name: list(map(mul, leaning, values)) for name, values in around.items()},
+        **{
+            name: none if values is none else list(map(mul, leaning, values))
+            for name, values in around.items()
+        },
         AUTHOR: [weights.author * (one.author in facts.authors) for one in pool] if facts.authors else none,
         TIME: [weights.time * facts.covers(one.occurred_us) for one in pool] if facts.bounded else none,
         RECORD: [weights.record if one.place is None else 0.0 for one in pool],
@@ -220,14 +226,16 @@ def _own(
     shares = [weights.window * lean for lean in leaning]
     both = weights.dense + weights.window
     return {
-        LEXICAL: [weights.lexical * z for z in _filled(lexical, lexical)],
+        LEXICAL: [weights.lexical * z for z in cast(Sequence[float], lexical)],
         DENSE: [(both - w) * z for z, w in zip(_filled(dense, window), shares, strict=True)],
         WINDOW: list(map(mul, shares, _filled(window, dense))),
     }
 
 
-def _filled(values: Sequence[float | None], others: Sequence[float | None]) -> list[float]:
+def _filled(values: Sequence[float | None], others: Sequence[float | None]) -> Sequence[float]:
     """Each value, else what stands for it, else 0, which is average."""
+    if None not in values:
+        return cast(Sequence[float], values)
     return [
         value if value is not None else other if other is not None else 0.0
         for value, other in zip(values, others, strict=True)
@@ -249,29 +257,32 @@ def _z(values: Sequence[float | None], name: str, given: Mapping[str, Moments]) 
     return [None if value is None else (value - mean) / spread for value in values]
 
 
-def moments_of(values: Collection[float]) -> Moments:
-    """Mean and deviation, to the same digit in whatever order the values come."""
-    if not values:
+def moments_of(values: Collection[float], zeros: int = 0) -> Moments:
+    """Mean and deviation, to the same digit in whatever order the values come. zeros: how many 0.0 more there are."""
+    count = len(values) + zeros
+    if not count:
         return Moments(0, 0.0, 0.0)
-    mean = math.fsum(values) / len(values)
-    variance = math.fsum([(value - mean) ** 2 for value in values]) / len(values)
-    return Moments(len(values), mean, math.sqrt(variance))
+    mean = math.fsum(values) / count
+    # A square times a power of two is exact, so the zeros need one term for each bit of their number.
+    far = [mean**2 * 2.0**bit for bit in range(zeros.bit_length()) if zeros >> bit & 1]
+    variance = math.fsum([(value - mean) ** 2 for value in values] + far) / count
+    return Moments(count, mean, math.sqrt(variance))
 
 
 def _around(pool: Sequence[Candidate], base: Sequence[float], weights: Weights) -> list[float]:
     """What the turns beside it, and two away, pass on. Records have no neighbours and are none."""
-    at = {
-        (one.session, one.place): score
-        for one, score in zip(pool, base, strict=True)
-        if one.session is not None and one.place is not None
-    }
-    near, far, get = weights.beside, weights.two_away, at.get
+    # A session's places as one run of whole numbers, with room between sessions: a tuple for each would cost more.
+    names = [
+        None if one.session is None or one.place is None else one.session * _ROOM + one.place for one in pool
+    ]
+    get = {name: score for name, score in zip(names, base, strict=True) if name is not None}.get
+    near, far = weights.beside, weights.two_away
     return [
-        near * (get((s, p - 1), 0.0) + get((s, p + 1), 0.0))
-        + far * (get((s, p - 2), 0.0) + get((s, p + 2), 0.0))
-        if (p := one.place) is not None and (s := one.session) is not None
-        else 0.0
-        for one in pool
+        0.0
+        if name is None
+        else near * (get(name - 1, 0.0) + get(name + 1, 0.0))
+        + far * (get(name - 2, 0.0) + get(name + 2, 0.0))
+        for name in names
     ]
 
 
@@ -285,7 +296,11 @@ def _session_best(pool: Sequence[Candidate], base: Sequence[float], weight: floa
     return [0.0 if one.session is None else weight * mean.get(one.session, 0.0) for one in pool]
 
 
-def _session_lexical(pool: Sequence[Candidate], scores: Scores, weight: float) -> list[float]:
+def _session_lexical(
+    pool: Sequence[Candidate], scores: Scores, weight: float, none: Sequence[float]
+) -> Sequence[float]:
+    if not scores.session_lexical and SESSION_LEXICAL not in scores.moments:
+        return none
     sessions = [one.session for one in pool]
     known = list(dict.fromkeys(session for session in sessions if session is not None))
     values = _z([scores.session_lexical.get(one, 0.0) for one in known], SESSION_LEXICAL, scores.moments)
@@ -302,14 +317,15 @@ def _wanted(
         for at, one in enumerate(pool)
         if (only is None or one.key in only) and (not facts.strict or facts.covers(one.occurred_us))
     ]
-    spoken = [at for at in allowed if _speaks(pool[at].key, scores)]
+    lexical, dense, window = scores.lexical, scores.dense, scores.window
+    spoken = [
+        at
+        for at, key in ((at, pool[at].key) for at in allowed)
+        if key in dense or key in window or lexical.get(key, 0.0) > 0.0
+    ]
     if spoken or not facts.bounded:
         return spoken
     return [at for at in allowed if facts.covers(pool[at].occurred_us)]
-
-
-def _speaks(key: int, scores: Scores) -> bool:
-    return key in scores.dense or key in scores.window or scores.lexical.get(key, 0.0) > 0.0
 
 
 def joined(turns: Matches, records: Matches) -> Matches:

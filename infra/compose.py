@@ -41,6 +41,7 @@ from mnemolog.projections.access import Accessed
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids, Projection
+from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.reranking import Reranker, Reranking
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
@@ -97,6 +98,11 @@ class Store:
     _heard: tuple[int, int] = (0, -1)
     """How far the log was looked at for what other processes did, and the number that grows with it."""
     _hearing: RLock = field(default_factory=RLock)
+    records: RecordTables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.records = RecordTables(self.curated)
+        self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""

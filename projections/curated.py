@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from secrets import randbits
 from typing import Any, Final
 
 from sqlalchemy import Connection, MetaData, Row, Select, bindparam, delete, func, or_, select, update
+from sqlalchemy.dialects.sqlite import insert
 
 from mnemolog.domain.events import (
     ERASURE,
@@ -54,13 +56,18 @@ class Curated:
     bodies: Final = True
 
     def __init__(self, lexical: LexicalIndex, analyzer: Analyzer) -> None:
-        self.version = version_of("2", str(ANALYZER_VERSION))
+        self.version = version_of("3", str(ANALYZER_VERSION))
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
         self.tables = Tables(self.metadata)
         self.lexical, self.analyzer = lexical, analyzer
         records = self.tables.records
         self._names = ["at", *(column.name for column in records.c if column.name != "number")]
+        changes = self.tables.changes
+        counted = insert(changes).values(scope=bindparam("scope"), change=bindparam("change"))
+        self._count = counted.on_conflict_do_update(
+            index_elements=[changes.c.scope], set_={"change": changes.c.change + 1}
+        )
         self._change = (
             update(records)
             .where(records.c.number == bindparam("at"))
@@ -252,6 +259,12 @@ class Curated:
         if changed := [dict(zip(self._names, row, strict=True)) for old, row in rows if old]:
             conn.execute(self._change, changed)
         self._index(conn, records, known, numbers)
+        self._note_change(conn, {record.scope for record in records})
+
+    def _note_change(self, conn: Connection, scopes: Collection[int]) -> None:
+        """So that whoever keeps records in memory sees that they changed. It begins anywhere: files differ."""
+        if scopes:
+            conn.execute(self._count, [{"scope": one, "change": randbits(62)} for one in sorted(scopes)])
 
     def _written(self, conn: Connection, records: Sequence[str]) -> dict[str, Row[*tuple[Any, ...]]]:
         """What the rows of these records said before, as far as the lexical index needs it."""

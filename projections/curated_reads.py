@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, select
 
 from mnemolog.domain.lexical import Matches, ranked
-from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import (
     READABLE,
     Assertion,
@@ -21,19 +20,11 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
-from mnemolog.domain.revision import chronicle, settle, standing, standing_alone
+from mnemolog.domain.revision import chronicle, settle, standing
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
 
-KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference", "episode")
-"""The order in which kinds enter a context; others follow."""
-
 _Group = tuple[int, str]
-_SKETCHED: Final = (
-    "id", "scope", "status", "position", "kind", "group", "form", "authority", "ruled", "ruling", "human",
-    "order_us", "from_us", "to_us", "expires_us", "occurred_at",
-)  # fmt: skip
-"""What `domain.revision.standing` judges by, and what ranks."""
 
 
 class CuratedView:
@@ -45,8 +36,7 @@ class CuratedView:
         records = select(curated.tables.records)
         c = curated.tables.records.c
         self._numbers = records.where(_among(c.number, "numbers"), _among(c.scope, "scopes"))
-        sketched = select(c.number, *(c[name] for name in _SKETCHED))
-        self._sketch = sketched.where(_among(c.scope, "scopes"), c.status != Status.FORGOTTEN.value)
+        self._ids = records.where(_among(c.id, "ids"), _among(c.scope, "scopes"))
         self._peers = records.where(c.scope == bindparam("scope"), _among(c.group, "groups"))
 
     def get(
@@ -62,10 +52,20 @@ class CuratedView:
         if believed_at is not None:
             judged = self._believed(conn, scopes, now, believed_at)
             return next((record for record in judged if record.id == record_id), None)
-        c = self._tables.records.c
-        found = self._read(conn, select(self._tables.records).where(c.id == record_id, c.scope.in_(scopes)))
+        return self.by_ids(conn, [record_id], scopes, now).get(record_id)
+
+    def by_ids(
+        self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int], now: datetime
+    ) -> dict[str, Record]:
+        """Those of the records that are the caller's to see, judged at `now`, by id."""
+        found = [
+            record_from(row)
+            for chunk in chunks(record_ids)
+            for row in conn.execute(self._ids, {"ids": chunk, "scopes": list(scopes)})
+        ]
+        wanted = {record.id for record in found}
         judged = self._judged(conn, found, microseconds(now))
-        return next((record for record in judged if record.id == record_id), None)
+        return {record.id: record for record in judged if record.id in wanted}
 
     def records(
         self,
@@ -87,18 +87,6 @@ class CuratedView:
             judged = self._believed(conn, scopes, now, believed_at)
         wanted = _wanted(kinds, statuses, include_history)
         return sorted(filter(wanted, judged), key=lambda record: record.position)
-
-    def current(
-        self,
-        conn: Connection,
-        scopes: Collection[int],
-        now: datetime,
-        *,
-        kinds: Collection[str] | None = None,
-    ) -> list[Record]:
-        """What a context may carry: readable records by kind, then authority, then the newest first."""
-        records = self.records(conn, scopes, now, kinds=kinds)
-        return sorted(records, key=lambda r: (_place(r.kind), -r.trust, -r.order_us, -r.position))
 
     def search(
         self,
@@ -124,18 +112,6 @@ class CuratedView:
     def matches(self, conn: Connection, scopes: Collection[int], terms: Sequence[str]) -> Matches:
         """Postings of the terms among these scopes' records, by their numbers, and the statistics of all of them."""
         return self._curated.lexical.matches(conn, sorted(scopes), terms)
-
-    def sketches(self, conn: Connection, scopes: Collection[int], now: datetime) -> dict[int, Record]:
-        """Every record by its number, judged, without its content and what it rests on: for ranking."""
-        numbers: dict[str, int] = {}
-        groups: dict[_Group, list[dict[str, Any]]] = {}
-        for number, *row in conn.execute(self._sketch, {"scopes": list(scopes)}).fetchall():
-            values = dict(zip(_SKETCHED, row, strict=True))
-            numbers[values["id"]] = number
-            groups.setdefault((values["scope"], values["group"]), []).append(values)
-        now_us = microseconds(now)
-        judged = (record for peers in groups.values() for record in _judged_group(peers, now_us))
-        return {numbers[record.id]: record for record in judged}
 
     def numbered(
         self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], now: datetime
@@ -239,23 +215,7 @@ def _judge(records: Sequence[Record], now_us: int) -> list[Record]:
     return loose + [judged for peers in groups.values() for judged in standing(peers, now_us)]
 
 
-def _judged_group(peers: list[dict[str, Any]], now_us: int) -> list[Record]:
-    """Most records have no peers, and need no comparing."""
-    for values in peers:
-        values["status"], values["authority"] = Status(values["status"]), Tier(values["authority"])
-    if len(peers) > 1:
-        return standing([Record(version=0, **values) for values in peers], now_us)
-    (values,) = peers
-    times = values["from_us"], values["to_us"], values["expires_us"]
-    values["status"] = standing_alone(values["status"], *times, now_us)
-    return [Record(version=0, **values)]
-
-
 def _wanted(kinds: Collection[str] | None, statuses: Collection[Status] | None, include_history: bool) -> Any:
     if statuses is None:
         statuses = frozenset(Status) if include_history else READABLE
     return lambda record: record.status in statuses and (kinds is None or record.kind in kinds)
-
-
-def _place(kind: str) -> int:
-    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

@@ -104,6 +104,12 @@ class Tables:
             Column("position", BigInteger, nullable=False),
             sqlite_with_rowid=False,
         )
+        self.changes = Table(
+            "scope_changes",
+            metadata,
+            Column("scope", Integer, primary_key=True),
+            Column("change", BigInteger, nullable=False),
+        )
         self.feedback = Table(
             "feedback",
             metadata,

@@ -36,6 +36,7 @@ from mnemolog.domain.retrieval import (
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections import turns_view
 from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.turn_tables import TurnTables, turn_candidate
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.turns_view import Sketch
@@ -150,7 +151,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Ranking:
     """The best, best first. The key of a turn is its position, that of a record minus its number.
 
     passages: position → number of the passage that answers best, of turns that are large.
@@ -167,18 +168,20 @@ _Pool = tuple[Sequence[Sketch], Sequence[Candidate], Collection[str], Scores]
 class HybridSearch:
     """Searches both views."""
 
-    def __init__(self, turns: Turns, tables: TurnTables, curated: CuratedView, near: Nearness) -> None:
+    def __init__(
+        self, turns: Turns, tables: TurnTables, curated: CuratedView, records: RecordTables, near: Nearness
+    ) -> None:
         self._index, self._analyzer, self._tables = turns.index, turns.analyzer, tables
         self._passages = turns.passages.index
-        self._curated, self._near = curated, near
+        self._curated, self._records, self._near = curated, records, near
 
-    def search(self, question: Question, at: Places) -> Found:
+    def search(self, question: Question, at: Places) -> Ranking:
         """A time that the question counts from now holds strictly, unless nothing was said in it."""
         asked = self._asked(question, at)
         found = self._ranked(asked)
         if not found and question.facts.strict:
             found = self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
-        return Found(found, _best_passages(asked, {one.candidate.key for one in found}))
+        return Ranking(found, _best_passages(asked, {one.candidate.key for one in found}))
 
     def _asked(self, question: Question, at: Places) -> _Asked:
         terms = self._analyzer.query(question.text)
@@ -192,7 +195,7 @@ class HybridSearch:
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
         size = turns.docs + pieces.docs
         cosines = self._near.cosines(question.text, scopes, size, limit) if scopes else None
-        judged = self._curated.sketches(at.records, at.record_scopes, question.now)
+        judged = self._records.of(at.records, at.record_scopes, question.now).records
         return _Asked(question, at, terms, turns, lexical, by_piece, both.docs, cosines, judged)
 
     def _ranked(self, asked: _Asked) -> list[Ranked]:
@@ -213,28 +216,36 @@ class HybridSearch:
         """A scope of ordinary size."""
         table = self._tables.of(asked.at.turns, asked.at.turn_scopes, asked.found.docs)
         dense, window = _dense(asked, None)
-        sessions = asked.found.grouped(table.session_of, table.totals)
+        sessions = asked.found.grouped(table.sessions_of(asked.found.lengths), table.totals)
         scores = Scores(asked.lexical, dense, window, bm25(sessions, asked.terms))
         return table.rows, table.candidates, table.authors, scores
 
     # A large one -------------------------------------------------------------------------------------------------
 
     def _best(self, asked: _Asked) -> _Pool:
-        conn, scopes = asked.at.turns, asked.at.turn_scopes
-        seeds = self._seeds(asked)
-        pairs = turns_view.beside(conn, scopes, sorted(seeds))
-        wanted = seeds | {position for pair in pairs for position in pair}
-        rows = turns_view.sketches(conn, scopes, sorted(wanted))
-        lengths = self._index.lengths(conn, [row.position for row in rows])
-        dense, window = _dense(asked, wanted)
-        moments = {LEXICAL: _sparse_moments(asked.lexical, asked.both), **_spreads(asked)}
-        turns = _placed(rows, pairs, lengths)
+        at = asked.at
+        table = self._tables.of_large(at.turns, at.turn_scopes, asked.found.docs)
+        seeds = self._seeds(asked, None if table is None else table.rows)
+        rows, turns = self._around(at, seeds) if table is None else table.around(seeds)
+        dense, window = _dense(asked, [row.position for row in rows])
+        moments = {
+            LEXICAL: moments_of(asked.lexical.values(), asked.both - len(asked.lexical)),
+            **_spreads(asked),
+        }
         authors = {one.author for one in turns if one.author}
         return rows, turns, authors, Scores(asked.lexical, dense, window, moments=moments)
 
-    def _seeds(self, asked: _Asked) -> set[int]:
-        """The best of each signal among the turns that may be answers."""
-        size, allowed = max(BEST, asked.question.k), self._allowed(asked)
+    def _around(self, at: Places, seeds: Collection[int]) -> tuple[Sequence[Sketch], Sequence[Candidate]]:
+        """As `TurnTable.around`, read from the view."""
+        conn, scopes = at.turns, at.turn_scopes
+        pairs = turns_view.beside(conn, scopes, sorted(seeds))
+        wanted = {*seeds, *(position for pair in pairs for position in pair)}
+        rows = turns_view.sketches(conn, scopes, sorted(wanted))
+        return rows, _placed(rows, pairs, self._index.lengths(conn, [row.position for row in rows]))
+
+    def _seeds(self, asked: _Asked, rows: Sequence[Sketch] | None) -> set[int]:
+        """The best of each signal among the turns that may be answers. rows: all turns, if they are at hand."""
+        size, allowed = max(BEST, asked.question.k), self._allowed(asked, rows)
         words = {at: s for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)}
         seeds = {position for position, _ in ranked(words, limit=size)}
         if asked.cosines is not None:
@@ -248,14 +259,15 @@ class HybridSearch:
             seeds |= set(sorted(allowed)[-size:])
         return seeds
 
-    def _allowed(self, asked: _Asked) -> set[int] | None:
+    def _allowed(self, asked: _Asked, rows: Sequence[Sketch] | None) -> set[int] | None:
         """Positions of the turns that may be answers; None where nothing was asked of them."""
         filters, facts = asked.question.filters, asked.question.facts
         if not filters.turns():
             return set()
         if not filters.chooses_turns and not facts.bounded:
             return None
-        rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
+        if rows is None:
+            rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
         allowed = [row for row in rows if filters.allows_turn(row)]
         inside = {row.position for row in allowed if facts.covers(row.occurred_us)}
         return inside if facts.strict else {row.position for row in allowed}
@@ -342,9 +354,4 @@ def _spreads(asked: _Asked) -> dict[str, Moments]:
     return {DENSE: turn, WINDOW: window}
 
 
-def _sparse_moments(scores: Mapping[int, float], count: int) -> Moments:
-    """Of scores that are zero for all that are not named."""
-    return moments_of([*scores.values(), *[0.0] * (count - len(scores))])
-
-
-__all__ = ["Filters", "Found", "HybridSearch", "Nearness", "Places", "Question"]
+__all__ = ["Filters", "HybridSearch", "Nearness", "Places", "Question", "Ranking"]

@@ -20,6 +20,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    bindparam,
     delete,
     func,
     select,
@@ -53,6 +54,7 @@ _DISMISSED: Final = Table(
     Column("position", Integer, primary_key=True),
     Column("event_id", String, nullable=False),
 )
+_OF_OWNER: Final = select(_PARKED.c.position).where(_PARKED.c.owner == bindparam("owner")).limit(1)
 
 
 class ParkedState(StrEnum):
@@ -169,10 +171,7 @@ class Parking:
         return {ParkedState(row[0]): row[1] for row in rows}
 
     def is_parked(self, conn: Connection, owner: str) -> bool:
-        return (
-            conn.execute(select(_PARKED.c.position).where(_PARKED.c.owner == owner).limit(1)).first()
-            is not None
-        )
+        return conn.execute(_OF_OWNER, {"owner": owner}).first() is not None
 
     def _rows(
         self, conn: Connection, condition: ColumnElement[bool], limit: int | None = None

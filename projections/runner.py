@@ -19,6 +19,7 @@ from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, St
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
+from mnemolog.projections.readers import Readers
 from mnemolog.projections.supervision import Supervisor, Trouble
 
 Progress = Callable[[int, int], None]
@@ -111,6 +112,7 @@ class Runner:
         self._stopping, self._paused, self._round = Event(), Event(), Lock()
         self._switching = RLock()
         self._thread: Thread | None = None
+        self.readers = Readers()
 
     # Opening and building ---------------------------------------------------------------------------------------
 
@@ -294,6 +296,7 @@ class Runner:
         supervisor = self._supervisors[name]
         if not supervisor.is_due():
             return False
+        self.readers.let_pass()
         try:
             lane = self._lane(name)
             if lane.stale:

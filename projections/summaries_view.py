@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select, union
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, union
 
 from mnemolog.domain.open_items import OpenItem
 from mnemolog.domain.principal import Tier
@@ -16,6 +16,14 @@ from mnemolog.domain.summaries import BLUEPRINT, ROLLING, Landmark, Member, Stan
 from mnemolog.projections.summaries import MEMBERS, SCOPES, SUMMARIES
 
 _FRAME = ("opened", "closed")
+_NEWEST = (
+    select(SUMMARIES)
+    .where(SUMMARIES.c.scope.in_(bindparam("scopes", expanding=True)), SUMMARIES.c.text.is_not(None))
+    .order_by(SUMMARIES.c.position.desc())
+    .limit(1)
+)
+_OF_SESSION = _NEWEST.where(SUMMARIES.c.session == bindparam("session"), SUMMARIES.c.kind == ROLLING)
+_BLUEPRINT = _NEWEST.where(SUMMARIES.c.kind == BLUEPRINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,8 @@ class SessionState:
 
 def of_session(conn: Connection, scopes: Collection[int], session: str) -> SummaryRow | None:
     """The session's current summary: the newest that is whole."""
-    return _newest(conn, _rolling(session) & SUMMARIES.c.scope.in_(scopes))
+    found = conn.execute(_OF_SESSION, {"scopes": list(scopes), "session": session}).first()
+    return None if found is None else _row(found)
 
 
 def versions(conn: Connection, scopes: Collection[int], session: str) -> list[SummaryRow]:
@@ -84,7 +93,8 @@ def last_of_project(
 
 def blueprint(conn: Connection, scopes: Collection[int]) -> SummaryRow | None:
     """The newest whole blueprint of these scopes."""
-    return _newest(conn, (SUMMARIES.c.kind == BLUEPRINT) & SUMMARIES.c.scope.in_(scopes))
+    found = conn.execute(_BLUEPRINT, {"scopes": list(scopes)}).first()
+    return None if found is None else _row(found)
 
 
 def landmarks(conn: Connection, scopes: Collection[int], session: str) -> tuple[Landmark, ...]:

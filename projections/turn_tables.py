@@ -7,7 +7,7 @@ and where one has gone everything is read anew.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
@@ -22,19 +22,26 @@ from mnemolog.projections.turns_view import Sketch
 
 KEPT_TURNS: Final = 300_000
 """Of all scopes together; some 300 bytes each."""
+_REMEMBERED: Final = 1_000
+_FAR: Final = 3
+"""Places between turns that are no neighbours."""
 ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
 
 
 @dataclass(frozen=True, slots=True)
 class TurnTable:
-    """The turns of some scopes in log order. sessions: a number for each; totals: its tokens, by number."""
+    """The turns of some scopes in log order.
+
+    index: position → place in `rows`; sessions: a number for each; members: by number, the places in `rows` of a
+    session's turns; totals: its tokens.
+    """
 
     rows: Sequence[Sketch] = ()
     candidates: Sequence[Candidate] = ()
-    session_of: Mapping[int, int] = field(default_factory=dict)
+    index: Mapping[int, int] = field(default_factory=dict)
     sessions: Mapping[str, int] = field(default_factory=dict)
+    members: Sequence[Sequence[int]] = ()
     totals: Mapping[int, int] = field(default_factory=dict)
-    places: Mapping[int, int] = field(default_factory=dict)
     authors: frozenset[str] = frozenset()
 
     @property
@@ -43,20 +50,63 @@ class TurnTable:
 
     def with_more(self, rows: Sequence[Sketch], lengths: Mapping[int, int]) -> TurnTable:
         """The same with the turns that came behind."""
-        sessions, session_of, places = dict(self.sessions), dict(self.session_of), Counter(self.places)
-        totals, candidates = Counter(self.totals), list(self.candidates)
-        for row in rows:
+        sessions, index, totals = dict(self.sessions), dict(self.index), Counter(self.totals)
+        candidates, grown = list(self.candidates), dict[int, list[int]]()
+        for at, row in enumerate(rows, len(self.rows)):
             number, place, length = None, 0, lengths.get(row.position, 0)
             if row.session is not None:
-                number = session_of[row.position] = sessions.setdefault(row.session, len(sessions))
-                place = places[number]
-                places[number] += 1
+                number = sessions.setdefault(row.session, len(sessions))
+                if number not in grown:
+                    grown[number] = list(self.members[number]) if number < len(self.members) else []
+                place = len(grown[number])
+                grown[number].append(at)
                 totals[number] += length
+            index[row.position] = at
             candidates.append(turn_candidate(row, number, place, length))
+        members = [grown.get(number) or self.members[number] for number in range(len(sessions))]
         authors = self.authors | {one.author for one in candidates[len(self.rows) :] if one.author}
         return TurnTable(
-            [*self.rows, *rows], candidates, session_of, sessions, totals, places, frozenset(authors)
+            [*self.rows, *rows], candidates, index, sessions, members, totals, frozenset(authors)
         )
+
+    def sessions_of(self, positions: Iterable[int]) -> dict[int, int]:
+        """Position → number of its session, for those that have one."""
+        candidates, index = self.candidates, self.index
+        found = ((each, candidates[index[each]].session) for each in positions if each in index)
+        return {position: number for position, number in found if number is not None}
+
+    def around(self, positions: Iterable[int]) -> tuple[list[Sketch], list[Candidate]]:
+        """These turns, and up to two before and behind each in its session, in log order.
+
+        As candidates, only turns that lie side by side around one of the positions have places side by side.
+        """
+        wanted: set[int] = set()
+        linked: set[int] = set()
+        for position in positions:
+            if (at := self.index.get(position)) is None:
+                continue
+            one = self.candidates[at]
+            if one.session is None or one.place is None:
+                wanted.add(at)
+                continue
+            run = self.members[one.session][max(0, one.place - 2) : one.place + 3]
+            wanted.update(run)
+            linked.update(run[1:])
+        order = sorted(wanted)
+        return [self.rows[at] for at in order], list(self._apart(order, linked))
+
+    def _apart(self, order: Sequence[int], linked: Collection[int]) -> Iterator[Candidate]:
+        """The turn before in the session lies side by side, or so far away that neither passes anything on."""
+        before: dict[int, tuple[int, int]] = {}
+        for one, joins in ((self.candidates[at], at in linked) for at in order):
+            if one.session is None or one.place is None:
+                yield one
+                continue
+            place, shift = before.get(one.session, (-_FAR, 0))
+            if not joins and one.place - place < _FAR:
+                shift += _FAR
+            before[one.session] = one.place, shift
+            yield _at(one, one.place + shift) if shift else one
 
 
 class TurnTables:
@@ -66,6 +116,7 @@ class TurnTables:
         self._index, self._kept = index, kept
         self._lock = Lock()
         self._tables: OrderedDict[frozenset[ScopeIds], TurnTable] = OrderedDict()
+        self._asked: OrderedDict[frozenset[ScopeIds], None] = OrderedDict()
         self._size = 0
 
     def of(self, conn: Connection, scopes: Mapping[int, ScopeIds], documents: int) -> TurnTable:
@@ -82,10 +133,21 @@ class TurnTables:
             self._keep(name, table)
         return table
 
+    def of_large(self, conn: Connection, scopes: Mapping[int, ScopeIds], documents: int) -> TurnTable | None:
+        """The same for scopes that are worth it: asked for again, and small enough to be kept."""
+        name = frozenset(scopes.values())
+        with self._lock:
+            again = name in self._asked or name in self._tables
+            self._asked[name] = None
+            if len(self._asked) > _REMEMBERED:
+                self._asked.popitem(last=False)
+        return self.of(conn, scopes, documents) if again and documents <= self._kept // 2 else None
+
     def forget(self) -> None:
         """Drop everything, as after an erasure."""
         with self._lock:
             self._tables.clear()
+            self._asked.clear()
             self._size = 0
 
     def _with_more(self, conn: Connection, scopes: Mapping[int, ScopeIds], known: TurnTable) -> TurnTable:
@@ -107,3 +169,7 @@ def turn_candidate(row: Sketch, session: int | None, place: int, length: int) ->
     """Without a session a turn has no neighbours; any place tells it from a record."""
     author = None if row.author is None or row.author in ROLES else row.author
     return Candidate(row.position, row.occurred_us, session, place, author, length, row.kind)
+
+
+def _at(one: Candidate, place: int) -> Candidate:
+    return Candidate(one.key, one.occurred_us, one.session, place, one.author, one.length, one.kind)

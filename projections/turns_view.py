@@ -20,6 +20,12 @@ _AT: Final = select(TURNS).where(
     TURNS.c.position.in_(bindparam("positions", expanding=True)),
     TURNS.c.scope.in_(bindparam("scopes", expanding=True)),
 )
+_RECENT: Final = (
+    select(TURNS)
+    .where(TURNS.c.session == bindparam("session"), TURNS.c.scope.in_(bindparam("scopes", expanding=True)))
+    .order_by(TURNS.c.position.desc())
+    .limit(bindparam("limit"))
+)
 _SPOKEN: Final = or_(TURNS.c.role.is_(None), TURNS.c.role != "system")
 _SKETCH: Final = (
     select(TURNS.c.position, TURNS.c.occurred_us, TURNS.c.session, TURNS.c.author, TURNS.c.tool, TURNS.c.kind)
@@ -190,6 +196,9 @@ def recent(
     before: int | None = None,
 ) -> list[TurnRow]:
     """The last turns of these scopes (and of this session only), before a position; in log order."""
+    if session is not None and before is None:
+        of_session = {"session": session, "scopes": list(scopes), "limit": limit}
+        return [_turn(row) for row in conn.execute(_RECENT, of_session).fetchall()][::-1]
     condition = TURNS.c.position > 0 if before is None else TURNS.c.position < before
     if session is not None:
         condition &= TURNS.c.session == session

@@ -11,7 +11,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Integer, MetaData, Row, String, Table, delete, func, select, union
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Row,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+    union,
+)
 from sqlalchemy.dialects.sqlite import insert
 
 from mnemolog.domain.events import ERASURE, Recorded, WorkingStateChanged
@@ -148,6 +161,24 @@ class Working:
 
 # Reads. Each takes the scopes that the caller may see. ------------------------------------------------------------
 
+_TASKS: Final = (
+    select(CHANGES.c.stream, func.max(CHANGES.c.task))
+    .where(
+        CHANGES.c.session == bindparam("session"),
+        CHANGES.c.scope.in_(bindparam("scopes", expanding=True)),
+        CHANGES.c.task.is_not(None),
+    )
+    .group_by(CHANGES.c.stream)
+    .order_by(func.max(CHANGES.c.position))
+)
+_STANDING: Final = (
+    select(KEYS.c.name, KEYS.c.value, *CHANGES.c)
+    .join(CHANGES, CHANGES.c.position == KEYS.c.position)
+    .where(KEYS.c.stream == bindparam("stream"), KEYS.c.value.is_not(None))
+    .order_by(KEYS.c.name)
+)
+_VERSION: Final = select(func.max(CHANGES.c.version)).where(CHANGES.c.stream == bindparam("stream"))
+
 
 def state(conn: Connection, scopes: Collection[int], stream: str, task: str) -> TaskState:
     """The state of the task with this stream; an empty one where there is nothing (any more)."""
@@ -157,17 +188,14 @@ def state(conn: Connection, scopes: Collection[int], stream: str, task: str) -> 
 
 def states(conn: Connection, scopes: Collection[int], session: str) -> list[TaskState]:
     """The states of all tasks of a session that have any key, the one that changed last at the end."""
-    named = (CHANGES.c.session == session) & CHANGES.c.scope.in_(scopes) & CHANGES.c.task.is_not(None)
-    query = select(CHANGES.c.stream, func.max(CHANGES.c.task)).where(named).group_by(CHANGES.c.stream)
-    rows = conn.execute(query.order_by(func.max(CHANGES.c.position))).all()
+    rows = conn.execute(_TASKS, {"session": session, "scopes": list(scopes)}).all()
     found = [_state(conn, stream, task) for stream, task in rows]
     return [each for each in found if each.values]
 
 
 def version(conn: Connection, stream: str) -> int:
     """The version of a task's stream, erased changes included; 0 for one that is not there."""
-    query = select(func.max(CHANGES.c.version)).where(CHANGES.c.stream == stream)
-    return conn.execute(query).scalar() or 0
+    return conn.execute(_VERSION, {"stream": stream}).scalar() or 0
 
 
 def held(conn: Connection, event_ids: Sequence[str]) -> int:
@@ -181,13 +209,7 @@ def held(conn: Connection, event_ids: Sequence[str]) -> int:
 
 
 def _state(conn: Connection, stream: str, task: str) -> TaskState:
-    query = (
-        select(KEYS.c.name, KEYS.c.value, *CHANGES.c)
-        .join(CHANGES, CHANGES.c.position == KEYS.c.position)
-        .where(KEYS.c.stream == stream, KEYS.c.value.is_not(None))
-        .order_by(KEYS.c.name)
-    )
-    rows = conn.execute(query).all()
+    rows = conn.execute(_STANDING, {"stream": stream}).all()
     values = {row.name: json.loads(row.value) for row in rows}
     return TaskState(task, version(conn, stream), values, {row.name: _change(row) for row in rows})
 

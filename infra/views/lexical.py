@@ -6,13 +6,12 @@ statistics are those of the asked scopes. FTS5's own `bm25()` counts the whole t
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 from zlib import crc32
 
+import orjson
 from sqlalchemy import Connection
 
 from mnemolog.domain.errors import CorruptStore, InvalidInput
@@ -91,19 +90,23 @@ class SqliteLexicalIndex:
         scopes = sorted(set(scopes))
         docs, tokens = self._statistics(conn, scopes)
         terms = list(dict.fromkeys(terms))
-        counts: list[dict[int, int]] = [{} for _ in terms]
-        lengths: dict[int, int] = {}
-        for place, doc, length in self._instances(conn, scopes, terms) if docs else ():
-            times = counts[place]
-            times[doc] = times.get(doc, 0) + 1
-            lengths[doc] = length
-        postings = dict(zip(terms, counts, strict=True))
-        return Matches(docs, tokens, postings, lengths)
+        counts: list[Counter[int]] = [Counter() for _ in terms]
+        for place, found in self._instances(conn, scopes, terms) if docs else ():
+            counts[place].update(found)
+        lengths = self.lengths(conn, list({doc for times in counts for doc in times}))
+        return Matches(docs, tokens, dict(zip(terms, counts, strict=True)), lengths)
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
-        sql = f"SELECT d.doc, d.length FROM json_each(?) k CROSS JOIN {self._docs} d WHERE d.doc = k.value"
-        return dict(conn.exec_driver_sql(sql, (json.dumps(list(docs)),)).fetchall())
+        if not docs:
+            return {}
+        sql = (
+            "SELECT json_group_array(d.doc), json_group_array(d.length)"
+            f" FROM json_each(?) k CROSS JOIN {self._docs} d WHERE d.doc = k.value"
+        )
+        # One row of arrays: each row that is fetched costs more than what it holds.
+        found, lengths = conn.exec_driver_sql(sql, (_json(docs),)).one()
+        return dict(zip(orjson.loads(found), orjson.loads(lengths), strict=True))
 
     def search(
         self,
@@ -123,29 +126,31 @@ class SqliteLexicalIndex:
 
     def _instances(
         self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]
-    ) -> Iterator[Sequence[Any]]:
-        """Each place where a term stands: which term, document, length of the document."""
-        # CROSS JOIN keeps this order: one index look-up per key, never a scan of the vocabulary.
+    ) -> Iterator[tuple[int, list[int]]]:
+        """For each term and scope: which term, and its documents, each as often as it stands there."""
+        # The terms come first: one index look-up per key, never a scan of the vocabulary.
         sql = (
-            f"SELECT k.key % ?, v.doc, d.length FROM json_each(?) k CROSS JOIN {self._vocabulary} v"
-            f" CROSS JOIN {self._docs} d WHERE v.term = k.value AND d.doc = v.doc"
+            f"SELECT k.key % ?, (SELECT json_group_array(v.doc) FROM {self._vocabulary} v"
+            " WHERE v.term = k.value) FROM json_each(?) k"
         )
         some = max(1, _LOOKUPS_PER_STATEMENT // max(1, len(terms)))
         for at in range(0, len(scopes), some):
             asked = [f"{scope:x}z{term}" for scope in scopes[at : at + some] for term in terms]
-            yield from conn.exec_driver_sql(sql, (len(terms), json.dumps(asked))).fetchall()
+            for place, found in conn.exec_driver_sql(sql, (len(terms), _json(asked))).fetchall():
+                if found != "[]":
+                    yield place, orjson.loads(found)
 
     def _statistics(self, conn: Connection, scopes: Sequence[int]) -> tuple[int, int]:
         sql = (
             f"SELECT coalesce(sum(docs), 0), coalesce(sum(tokens), 0) FROM {self._scopes}"
             " WHERE scope IN (SELECT value FROM json_each(?))"
         )
-        docs, tokens = conn.exec_driver_sql(sql, (json.dumps(scopes),)).one()
+        docs, tokens = conn.exec_driver_sql(sql, (_json(scopes),)).one()
         return docs, tokens
 
     def _stored(self, conn: Connection, docs: Sequence[int]) -> dict[int, tuple[int, int, int]]:
         sql = f"SELECT doc, scope, length, checksum FROM {self._docs} WHERE doc IN (SELECT value FROM json_each(?))"
-        return {row[0]: (row[1], row[2], row[3]) for row in conn.exec_driver_sql(sql, (json.dumps(docs),))}
+        return {row[0]: (row[1], row[2], row[3]) for row in conn.exec_driver_sql(sql, (_json(docs),))}
 
     def _count(self, conn: Connection, docs: Sequence[LexicalDocument], sign: int) -> None:
         numbers, tokens = Counter[int](), Counter[int]()
@@ -166,3 +171,7 @@ class SqliteLexicalIndex:
 def _text(scope: int, tokens: Sequence[str]) -> str:
     prefix = f"{scope:x}z"
     return prefix + f" {prefix}".join(tokens) if tokens else ""
+
+
+def _json(values: Sequence[int] | Sequence[str]) -> str:
+    return orjson.dumps(values).decode()

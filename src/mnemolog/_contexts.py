@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from mnemolog._guard import Guard, without_session
-from mnemolog._reading import Reader
-from mnemolog._recalling import MAX_QUERY
+from mnemolog._reading import Reader, Stated, Views
+from mnemolog._recalling import MAX_QUERY, Found
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
 from mnemolog.domain.context import (
@@ -21,6 +21,7 @@ from mnemolog.domain.context import (
     Layer,
     LeftOut,
     Portion,
+    Remembering,
     TokenCounter,
     estimate_tokens,
     scaled,
@@ -33,10 +34,11 @@ from mnemolog.domain.records import READABLE, Record, Status
 from mnemolog.domain.rendering import assemble, preview, speaker, written
 from mnemolog.domain.scope import ANY, RECORD_LEVELS, SESSION_LEVELS, Scope, ScopeIds
 from mnemolog.projections import catalog, summaries_view, turns_view
+from mnemolog.projections.passages import PassageRow
 from mnemolog.projections.summaries_view import SummaryRow
 from mnemolog.projections.turns_view import TurnRow
 from mnemolog.projections.working import TaskState
-from mnemolog.results import Context, ContextReceipt, Hit, Span
+from mnemolog.results import Context, ContextReceipt
 
 MAX_LEFT_OUT: Final = 200
 """How many entries that did not fit a receipt lists; all are counted."""
@@ -78,6 +80,7 @@ class Contexts:
     def __init__(self, guard: Guard, reader: Reader, desk: Desk) -> None:
         self._guard, self._reader, self._desk = guard, reader, desk
         self._store = guard.store
+        self._estimate = Remembering(estimate_tokens)
 
     def context(
         self,
@@ -105,11 +108,13 @@ class Contexts:
             head if at_least is None else at_least,
             head,
             groups,
-            token_counter(tokenizer),
+            self._estimate if tokenizer is None else token_counter(tokenizer),
             self._session(scope),
         )
-        made = assemble(self._portions(asked, shares), asked.budget, asked.count)
-        return self._handed_over(asked, made)
+        with self._reader.views(asked.position) as views:
+            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count)
+            incomplete = self._incomplete(asked, views)
+        return self._handed_over(asked, made, incomplete)
 
     def _budget(self, budget: int | None, window: int | None) -> int:
         if (budget is None) == (window is None):
@@ -125,85 +130,75 @@ class Contexts:
 
     # Gathering -------------------------------------------------------------------------------------------------
 
-    def _portions(self, asked: Asked, shares: dict[str, float]) -> list[Portion]:
+    def _portions(self, asked: Asked, views: Views, shares: dict[str, float]) -> list[Portion]:
         floors = self._store.policy.context.floors
         made = []
-        for group, lists in self._gathered(asked):
+        for group, lists in self._gathered(asked, views):
             share, floor = shares[group] / len(lists), getattr(floors, group) / 100 / len(lists)
             made += [Portion(share, floor, entries) for entries in lists]
         return made
 
-    def _gathered(self, asked: Asked) -> Iterator[tuple[str, list[list[Entry]]]]:
+    def _gathered(self, asked: Asked, views: Views) -> Iterator[tuple[str, list[list[Entry]]]]:
         """For each group what competes in it, best first. Memory has two halves: records, and turns found."""
-        records = self._records(asked) if {"boot", "tools", "memory"} & set(asked.groups) else []
-        summary = self._summary(asked)
-        raw = self._raw(asked, summary)
-        hits = self._hits(asked)
+        needed = {"boot", "tools", "memory"} & set(asked.groups)
+        records = self._reader.current(views, asked.scope, asked.now) if needed else []
+        summary = self._summary(asked, views)
+        raw = self._raw(asked, views, summary)
+        found = self._found(asked, views)
         for group in asked.groups:
             if group == "boot":
-                rules = [record_entry(each, asked.session) for each in records if _is_rule(each)]
-                yield group, [[*rules, *self._blueprint(asked)]]
+                rules = [record_entry(*each, asked.session) for each in records if _is_rule(each[0])]
+                yield group, [[*rules, *self._blueprint(asked, views)]]
             elif group == "tools":
-                lookups = [record_entry(each, asked.session) for each in records if each.kind == "reference"]
-                yield group, [[*self._tasks(asked), *lookups]]
+                references = [each for each in records if each[0].kind == "reference"]
+                lookups = [record_entry(*each, asked.session) for each in references]
+                yield group, [[*self._tasks(asked, views), *lookups]]
             elif group == "memory":
-                yield group, [_by_relevance(asked, records, hits), self._recalled(asked, hits, raw)]
+                yield group, [_by_relevance(asked, records, found), _recalled(asked, found)]
             else:
                 yield group, [self._of_session(asked, summary, raw)]
 
-    def _records(self, asked: Asked) -> list[Record]:
-        return self._reader.current(asked.scope, asked.now, asked.position)
-
-    def _hits(self, asked: Asked) -> list[Hit]:
+    def _found(self, asked: Asked, views: Views) -> list[Found]:
         """As many as memory can have: beside other layers it seldom gets half of the budget."""
         if "memory" not in asked.groups:
             return []
         most = asked.candidates if len(asked.groups) == 1 else 10 + asked.candidates // 2
-        return self._reader.hits(asked.scope, asked.query, most, asked.now, asked.position)
+        return self._reader.found(views, asked.scope, asked.query, most, asked.now)
 
-    def _recalled(self, asked: Asked, hits: Sequence[Hit], raw: Sequence[TurnRow]) -> list[Entry]:
-        """Turns by how well they answer. Those of the session itself stand where they were said."""
-        found = {hit.event_ids[0]: hit for hit in hits if hit.record_id is None}
-        rows = {row.event_id: row for row in raw}
-        with self._reader.view("turns", asked.scope, asked.position) as view:
-            missing = [event_id for event_id in found if event_id not in rows]
-            rows |= turns_view.by_ids(view.conn, missing, view.scopes)
-        return [_turn_entry(rows[each], asked.session, hit) for each, hit in found.items() if each in rows]
-
-    def _tasks(self, asked: Asked) -> list[Entry]:
+    def _tasks(self, asked: Asked, views: Views) -> list[Entry]:
         """The task that changed last is what is being done now."""
         if asked.session is None:
             return []
-        states = self._desk.states(asked.scope, asked.position)
+        states = self._desk.states_in(views, asked.scope)
         layers = [Layer.WORKING] * (len(states) - 1) + [Layer.STATE]
         return [_task_entry(state, layer) for state, layer in zip(states, layers, strict=False)][::-1]
 
-    def _blueprint(self, asked: Asked) -> list[Entry]:
-        with self._reader.view("summaries", asked.scope, asked.position) as view:
-            found = summaries_view.blueprint(view.conn, view.scopes)
+    def _blueprint(self, asked: Asked, views: Views) -> list[Entry]:
+        view = views.of("summaries", asked.scope)
+        found = summaries_view.blueprint(view.conn, view.scopes)
         return [] if found is None else [_summary_entry(found, Layer.BOOT, "blueprint: ")]
 
-    def _summary(self, asked: Asked) -> SummaryRow | None:
+    def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
         """Of the session; a new one begins with the summary of the last session of the same project."""
         if "session" not in asked.groups and "memory" not in asked.groups:
             return None
-        with self._reader.view("summaries", asked.scope, asked.position) as view:
-            if asked.session is not None:
-                found = summaries_view.of_session(view.conn, view.scopes, asked.session)
-                if found is not None:
-                    return found
+        if asked.session is not None:
+            view = views.of("summaries", asked.scope)
+            found = summaries_view.of_session(view.conn, view.scopes, asked.session)
+            if found is not None:
+                return found
         exactly = asked.scope.at(RECORD_LEVELS)
         if exactly.has_any:
             return None
-        with self._reader.view("summaries", exactly, asked.position, frozenset(RECORD_LEVELS)) as view:
-            return summaries_view.last_of_project(view.conn, view.scopes, but=asked.session)
+        view = views.of("summaries", exactly, frozenset(RECORD_LEVELS))
+        return summaries_view.last_of_project(view.conn, view.scopes, but=asked.session)
 
-    def _raw(self, asked: Asked, summary: SummaryRow | None) -> list[TurnRow]:
+    def _raw(self, asked: Asked, views: Views, summary: SummaryRow | None) -> list[TurnRow]:
         """The session's window, newest first: what no summary covers, and the last turns in any case."""
         if asked.session is None:
             return []
-        with self._reader.view("turns", asked.scope, asked.position) as view:
-            rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
+        view = views.of("turns", asked.scope)
+        rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
         spoken = [row for row in reversed(rows) if row.role != "system"]
         covered = summary.last if summary is not None and summary.session == asked.session else 0
         keep = self._store.policy.summaries.keep
@@ -227,7 +222,11 @@ class Contexts:
 
     # Handing over ----------------------------------------------------------------------------------------------
 
-    def _handed_over(self, asked: Asked, made: Assembly) -> Context:
+    def _incomplete(self, asked: Asked, views: Views) -> bool:
+        ids = self._guard.noting_ids(asked.scope)
+        return any(views.is_parked(view, ids) for view in _READ)
+
+    def _handed_over(self, asked: Asked, made: Assembly, incomplete: bool) -> Context:
         """Look at each entry again where the log has moved on, then append the receipt."""
         seen = asked.head
         for _ in range(_CHECKS):
@@ -235,34 +234,32 @@ class Contexts:
             if head == seen:
                 break
             made, seen = self._still_right(asked, made), head
-        return Context(made.body, made.state, self._receipt(asked, made))
+        return Context(made.body, made.state, self._receipt(asked, made, incomplete))
 
     def _still_right(self, asked: Asked, made: Assembly) -> Assembly:
         """Without what was erased, retracted or changed since it was read."""
         events = {one for item in made.placed for one in _events_of(item.entry)}
         with self._store.runner.read("catalog") as conn:
             erased = {row.event_id for row in catalog.find_all(conn, events) if row.erased}
+        records = self._reader.records_now(
+            asked.scope, [item.entry.id for item in made.placed if item.entry.is_record], asked.now
+        )
         gone: dict[tuple[bool, str], str] = {}
         for item in made.placed:
             entry = item.entry
             if not erased.isdisjoint(_events_of(entry)):
                 gone[entry.key] = "erased"
-            elif entry.is_record and not self._is_current(asked, entry):
+            elif entry.is_record and not _is_current(entry, records.get(entry.id)):
                 gone[entry.key] = "changed"
         if not gone:
             return made
-        kept = [(item.entry, item.tokens) for item in made.placed if item.entry.key not in gone]
+        kept = [item for item in made.placed if item.entry.key not in gone]
         left_out = [*made.left_out, *(LeftOut(key[1], reason) for key, reason in gone.items())]
         return written(kept, left_out, asked.budget, asked.count)
 
-    def _is_current(self, asked: Asked, entry: Entry) -> bool:
-        found = self._reader.record_now(asked.scope, entry.id, asked.now)
-        return found is not None and found.status in READABLE and found.version == entry.version
-
-    def _receipt(self, asked: Asked, made: Assembly) -> ContextReceipt:
+    def _receipt(self, asked: Asked, made: Assembly, incomplete: bool) -> ContextReceipt:
         """Append the receipt to the log. It outlives the session, and the person, that it was for."""
         ids = self._guard.noting_ids(asked.scope)
-        incomplete = any(self._reader.is_parked(view, ids) for view in _READ)
         receipt, event = self._noted(asked, made, ids, incomplete)
         return ContextReceipt(
             receipt.event_id,
@@ -304,10 +301,8 @@ class Contexts:
         return self._store.accesses.append([draft])[0], event
 
 
-def token_counter(tokenizer: Tokenizer | None) -> TokenCounter:
-    """The counter of a callable, or of an object that encodes as tiktoken's do; an estimate where none is given."""
-    if tokenizer is None:
-        return estimate_tokens
+def token_counter(tokenizer: Tokenizer) -> TokenCounter:
+    """The counter of a callable, or of an object that encodes as tiktoken's do."""
     encode = getattr(tokenizer, "encode", None)
     if encode is not None:
         return lambda text: len(encode(text))
@@ -320,7 +315,7 @@ def token_counter(tokenizer: Tokenizer | None) -> TokenCounter:
 # Entries ----------------------------------------------------------------------------------------------------------
 
 
-def record_entry(record: Record, session: str | None) -> Entry:
+def record_entry(record: Record, text: str, session: str | None) -> Entry:
     notes = [] if record.status is Status.CURRENT else [str(record.status)]
     notes += [_origin(record.trust)] if record.trust < Tier.USER_INFERRED else []
     layer = Layer.MEMORY
@@ -328,7 +323,6 @@ def record_entry(record: Record, session: str | None) -> Entry:
         layer = Layer.REFERENCE
     elif _is_rule(record):
         layer = Layer.BOOT
-    text = record.content or ""
     foreign = record.trust <= Tier.UNTRUSTED_TOOL and record.session != session
     return Entry(
         record.id,
@@ -342,26 +336,36 @@ def record_entry(record: Record, session: str | None) -> Entry:
     )
 
 
+def _is_current(entry: Entry, now: Record | None) -> bool:
+    return now is not None and now.status in READABLE and now.version == entry.version
+
+
 def _is_rule(record: Record) -> bool:
     """A constraint is a rule only where a person stated it, whatever an agent made of it."""
     return record.kind == "constraint" and record.trust >= Tier.USER_STATED
 
 
-def _by_relevance(asked: Asked, records: Sequence[Record], hits: Iterable[Hit]) -> list[Entry]:
+def _by_relevance(asked: Asked, records: Sequence[Stated], found: Iterable[Found]) -> list[Entry]:
     """Records that answer, then the others by kind, trust and time; low trust goes first when it is tight."""
-    mine = {each.id: each for each in records if not _is_rule(each) and each.kind != "reference"}
-    found = [hit.record_id for hit in hits if hit.record_id is not None and hit.record_id in mine]
-    order = [mine[id] for id in dict.fromkeys([*found, *mine])]
-    trusted = [each for each in order if each.trust > Tier.UNTRUSTED_TOOL]
-    others = [each for each in order if each.trust <= Tier.UNTRUSTED_TOOL]
-    return [record_entry(each, asked.session) for each in (*trusted, *others)]
+    mine = {each[0].id: each for each in records if not _is_rule(each[0]) and each[0].kind != "reference"}
+    answers = [row.id for row in (one.row for one in found) if isinstance(row, Record) and row.id in mine]
+    order = [mine[id] for id in dict.fromkeys([*answers, *mine])]
+    trusted = [each for each in order if each[0].trust > Tier.UNTRUSTED_TOOL]
+    others = [each for each in order if each[0].trust <= Tier.UNTRUSTED_TOOL]
+    return [record_entry(*each, asked.session) for each in (*trusted, *others)]
 
 
-def _turn_entry(row: TurnRow, session: str | None, found: Hit | None = None) -> Entry:
-    """found: as a search found it, a large text by its best passage; what was said in this session stays whole."""
+def _recalled(asked: Asked, found: Iterable[Found]) -> list[Entry]:
+    """Turns by how well they answer. Those of the session itself stand where they were said."""
+    return [_turn_entry(one.row, asked.session, one.passage) for one in found if isinstance(one.row, TurnRow)]
+
+
+def _turn_entry(row: TurnRow, session: str | None, passage: PassageRow | None = None) -> Entry:
+    """passage: of a large text what a search found; but what was said in this session stays whole."""
     own, tier = row.session is not None and row.session == session, Tier(row.origin)
     total = None if row.blob is None else int(row.blob["chars"])
-    passage = found if found is not None and not (own and total is None and row.tool is None) else None
+    if own and total is None and row.tool is None:
+        passage = None
     text, reference = _shown(row, tier, own, total, passage)
     return Entry(
         row.event_id,
@@ -378,27 +382,24 @@ def _turn_entry(row: TurnRow, session: str | None, found: Hit | None = None) -> 
 
 
 def _shown(
-    row: TurnRow, origin: Tier, own: bool, total: int | None, found: Hit | None
+    row: TurnRow, origin: Tier, own: bool, total: int | None, passage: PassageRow | None
 ) -> tuple[str, str | None]:
     """The text that may enter, and the reference beside it or in its place.
 
     Text of untrusted origin enters a context outside its own session only as a labelled reference.
     """
-    span = None if found is None else found.span
-    size = f"{len(row.text) if total is None else total} characters"
-    where = f"{size if span is None else _range(span)}; read_output {row.event_id}"
+    where = f"{len(row.text) if total is None else total} characters"
+    if passage is not None:
+        where = f"characters {passage.start}-{passage.end} of {passage.total}"
+    where = f"{where}; read_output {row.event_id}"
     if origin <= Tier.UNTRUSTED_TOOL and not own:
         return "", f"[{_origin(origin)}: {where}]"
-    if found is not None and span is not None:
-        return found.text, f"[{where}]"
+    if passage is not None:
+        return passage.text, f"[{where}]"
     if row.kind not in ("tool_call", "tool_result") and total is None:
         return row.text, None
     begin, cut = preview(row.text)
     return (begin, f"[{where}]") if cut or total is not None else (row.text, None)
-
-
-def _range(span: Span) -> str:
-    return f"characters {span.start}-{span.end} of {span.total}"
 
 
 def _task_entry(state: TaskState, layer: Layer) -> Entry:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import Connection, MetaData
 
 from mnemolog._guard import Guard
-from mnemolog._recalling import Asked, Recaller
+from mnemolog._recalling import Asked, Found, Recaller
 from mnemolog._shown import status_named, text_of, turn_hit
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
@@ -22,12 +22,15 @@ from mnemolog.domain.scope import Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, turns_view
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.parking import Parking
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.results import Hit, MemoryRecord, OutputRange
 
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 Moment = datetime | str | None
+Stated = tuple[Record, str]
+"""A record without its content, and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,47 @@ class View:
 
     conn: Connection
     scopes: Mapping[int, ScopeIds]
+
+
+class Views:
+    """The views as they are at one position: each is opened when it is first asked for, and read as it was then.
+
+    at_least: the position; None for the head of the log.
+    """
+
+    def __init__(self, guard: Guard, scopes: ScopeTable, at_least: int | None) -> None:
+        self._guard, self._scopes, self._at_least = guard, scopes, at_least
+        self._stack = ExitStack()
+        self._conns: dict[str, Connection] = {}
+        self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
+
+    def __enter__(self) -> Views:
+        self._stack.enter_context(self._guard.store.runner.readers.reading())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def of(self, name: str, scope: Scope, exact: frozenset[str] = frozenset()) -> View:
+        """A view, caught up, with the numbers of the scopes that the caller sees in it."""
+        view = self._seen.get((name, scope, exact))
+        if view is None:
+            conn, ids = self._opened(name), self._guard.reading_ids(scope)
+            allowed = self._guard.allowed(scope)
+            seen = {} if ids is None else self._scopes.visible(conn, ids, exact=exact, allowed=allowed)
+            view = self._seen[name, scope, exact] = View(conn, seen)
+        return view
+
+    def is_parked(self, name: str, ids: ScopeIds) -> bool:
+        """Whether events of the scope's owner are set aside, so that the view lacks them."""
+        return Parking(name).is_parked(self._opened(name), owner(ids))
+
+    def _opened(self, name: str) -> Connection:
+        conn = self._conns.get(name)
+        if conn is None:
+            read = self._guard.store.runner.read(name, self._at_least)
+            conn = self._conns[name] = self._stack.enter_context(read)
+        return conn
 
 
 class Reader:
@@ -53,37 +97,39 @@ class Reader:
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
         self.demand(scope, asked.at_least)
-        return [self._named(hit) for hit in self._recaller.recall(scope, query, k, asked)]
+        return self._named(self._recaller.recall(scope, query, k, asked))
 
-    def _named(self, hit: Hit) -> Hit:
-        """The hit with its session's name for its id."""
-        return hit if hit.session is None else replace(hit, session=self._store.vault.name(hit.session))
+    def _named(self, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits with their sessions' names for their ids."""
+        name = self._store.vault.name
+        names = {rid: name(rid) for rid in {hit.session for hit in hits} if rid is not None}
+        return [hit if hit.session is None else replace(hit, session=names[hit.session]) for hit in hits]
 
     # For contexts ----------------------------------------------------------------------------------------------
 
-    def hits(self, scope: Scope, query: str, k: int, now: datetime, position: int) -> list[Hit]:
-        """As `recall`, at a position, over everything that may enter a context; sessions stay ids."""
-        return self._recaller.recall(scope, query, k, Asked(now=now, at_least=position))
+    def views(self, at_least: int | None) -> Views:
+        """The views of one call."""
+        return Views(self._guard, self._scopes, at_least)
 
-    def current(self, scope: Scope, now: datetime, position: int) -> list[Record]:
-        """The readable records by kind, then authority, then the newest first."""
-        with self.view("curated", scope, position) as view:
-            return self._curated.current(view.conn, view.scopes, now)
+    def found(self, views: Views, scope: Scope, query: str, k: int, now: datetime) -> list[Found]:
+        """As `recall`, over everything that may enter a context, with the rows themselves."""
+        return self._recaller.found(views, scope, query, k, Asked(now=now))
 
-    def record_now(self, scope: Scope, record_id: str, now: datetime) -> Record | None:
-        """The record as it is at the head of the log, if the scope sees it."""
-        with self.view("curated", scope, None) as view:
-            return self._curated.get(view.conn, record_id, view.scopes, now)
+    def current(self, views: Views, scope: Scope, now: datetime) -> list[Stated]:
+        """The readable records and what they say, by kind, then authority, then the newest first."""
+        view, tables = views.of("curated", scope), self._store.records
+        texts = tables.texts(view.conn, view.scopes)
+        current = tables.of(view.conn, view.scopes, now).current()
+        return [(record, texts.get(number, "")) for number, record in current]
+
+    def records_now(self, scope: Scope, record_ids: Sequence[str], now: datetime) -> dict[str, Record]:
+        """The records, by id, as they are at the head of the log: those that the scope sees."""
+        with self._view("curated", scope, None, frozenset()) as view:
+            return self._curated.by_ids(view.conn, record_ids, view.scopes, now)
 
     def moment(self, scope: Scope, now: Moment) -> datetime:
         """The moment at which validity is judged."""
         return self._now(scope, now)
-
-    def view(
-        self, name: str, scope: Scope, at_least: int | None, exact: frozenset[str] = frozenset()
-    ) -> AbstractContextManager[View]:
-        """A read transaction on a view, caught up, with the numbers of the scopes that the caller sees in it."""
-        return self._view(name, scope, at_least, exact)
 
     def demand(self, scope: Scope, at_least: int | None, views: Sequence[str] = _READ) -> None:
         """A read that asks for a position gets all up to it, or an error that says why not."""
@@ -131,7 +177,7 @@ class Reader:
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound."""
         self.scope_of_record(scope, record_id)
-        found = self.record_now(scope, record_id, self._store.clock.now())
+        found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
         if found is None:
             raise NotFound(f"record {record_id} was erased: remember it anew")
         return found
@@ -157,7 +203,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return self._named(turn_hit(turn))
+            return self._named([turn_hit(turn)])[0]
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -251,13 +297,8 @@ class Reader:
     @contextmanager
     def _view(self, name: str, scope: Scope, at_least: int | None, exact: frozenset[str]) -> Iterator[View]:
         """A read transaction that is caught up, with the numbers of the scopes that the caller sees in it."""
-        ids = self._guard.reading_ids(scope)
-        with self._store.runner.read(name, at_least) as conn:
-            if ids is None:
-                yield View(conn, {})
-                return
-            allowed: Callable[[ScopeIds], bool] | None = self._guard.allowed(scope)
-            yield View(conn, self._scopes.visible(conn, ids, exact=exact, allowed=allowed))
+        with self.views(at_least) as views:
+            yield views.of(name, scope, exact)
 
     def _session(self, scope: Scope) -> str | None:
         ids = self._guard.reading_ids(scope)

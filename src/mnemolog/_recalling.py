@@ -12,18 +12,20 @@ from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.passages import number_of, place_of
 from mnemolog.domain.principal import levels_asked
-from mnemolog.domain.records import RECORD_KINDS
-from mnemolog.domain.retrieval import RERANK, Facts, reranked
+from mnemolog.domain.records import RECORD_KINDS, Record
+from mnemolog.domain.retrieval import RERANK, Facts, Ranked, reranked
 from mnemolog.domain.scope import Scope
 from mnemolog.domain.timewords import time_words
 from mnemolog.infra.compose import Store
 from mnemolog.projections import passages, turns_view
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.hybrid import Filters, Found, HybridSearch, Places, Question
+from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question, Ranking
+from mnemolog.projections.passages import PassageRow
+from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
-    from mnemolog._reading import Reader
+    from mnemolog._reading import Reader, Views
 
 MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
@@ -69,29 +71,58 @@ class Asked:
     history: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, and how. passage: what is shown of a large turn."""
+
+    row: TurnRow | Record
+    ranked: Ranked
+    passage: PassageRow | None = None
+
+    @property
+    def text(self) -> str:
+        """What a reader is shown of it."""
+        if self.passage is not None:
+            return self.passage.text
+        return self.row.text if isinstance(self.row, TurnRow) else self.row.content or ""
+
+    @property
+    def hit(self) -> Hit:
+        if isinstance(self.row, TurnRow):
+            return turn_hit(self.row, self.ranked, self.passage)
+        return record_hit(self.row, self.ranked)
+
+    def lifted(self, lift: float) -> Found:
+        """With what a reranker adds."""
+        signals = {**self.ranked.signals, RERANK: lift}
+        return replace(self, ranked=replace(self.ranked, score=self.ranked.score + lift, signals=signals))
+
+
 class Recaller:
     """Answers one principal's questions."""
 
     def __init__(self, store: Store, reader: Reader, curated: CuratedView) -> None:
         self._store, self._reader, self._curated = store, reader, curated
-        self._search = HybridSearch(store.turns, store.tables, curated, store.vectors)
+        self._search = HybridSearch(store.turns, store.tables, curated, store.records, store.vectors)
 
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
+        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        with self._reader.views(at_least) as views:
+            return [one.hit for one in self.found(views, scope, query, k, asked)]
+
+    def found(self, views: Views, scope: Scope, query: str, k: int, asked: Asked) -> list[Found]:
+        """The best `k` as they stand in their views, best first."""
         question = self._question(scope, query, k, asked)
         levels = levels_asked(scope, asked.exact)
-        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        turns, records = (views.of(name, scope, levels) for name in ("turns", "curated"))
+        places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
         reranks = self._store.reranking.enabled
         wanted = replace(question, k=max(k, RERANKED)) if reranks else question
-        with (
-            self._reader.view("turns", scope, at_least, levels) as turns,
-            self._reader.view("curated", scope, at_least, levels) as records,
-        ):
-            places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
-            hits = self._hits(self._search.search(wanted, places), places, question.now)
-        return self._reranked(question.text, hits)[:k] if reranks else hits
+        found = self._rows(self._search.search(wanted, places), places, question.now)
+        return self._reranked(question.text, found)[:k] if reranks else found
 
     def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
         now = self._reader.moment(scope, asked.now)
@@ -123,31 +154,28 @@ class Recaller:
             history=asked.history,
         )
 
-    def _reranked(self, question: str, hits: list[Hit]) -> list[Hit]:
-        """The hits in the order that they have when the first ones were looked at again."""
-        scores = self._store.reranking.scores(question, [hit.text for hit in hits[:RERANKED]])
+    def _reranked(self, question: str, found: list[Found]) -> list[Found]:
+        """In the order that they have when the first ones were looked at again."""
+        scores = self._store.reranking.scores(question, [one.text for one in found[:RERANKED]])
         if scores is None:
-            return hits
-        lifted = [
-            replace(hit, score=hit.score + lift, signals={**hit.signals, RERANK: lift})
-            for hit, lift in zip(hits, reranked(scores, len(hits)), strict=True)
-        ]
-        return sorted(lifted, key=lambda hit: hit.score, reverse=True)
+            return found
+        lifted = [one.lifted(lift) for one, lift in zip(found, reranked(scores, len(found)), strict=True)]
+        return sorted(lifted, key=lambda one: one.ranked.score, reverse=True)
 
-    def _hits(self, found: Found, at: Places, now: datetime) -> list[Hit]:
-        keys = [one.candidate.key for one in found.ranked]
+    def _rows(self, ranking: Ranking, at: Places, now: datetime) -> list[Found]:
+        keys = [one.candidate.key for one in ranking.ranked]
         turns = [key for key in keys if key > 0]
         rows = turns_view.at(at.turns, turns, at.turn_scopes)
-        numbers = [found.passages.get(key, number_of(key, 0)) for key in turns]
+        numbers = [ranking.passages.get(key, number_of(key, 0)) for key in turns]
         shown = passages.at(at.turns, numbers, at.turn_scopes)
         parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
-        hits = []
-        for one in found.ranked:
+        whole: list[Found] = []
+        for one in ranking.ranked:
             key = one.candidate.key
             if key in rows:
-                hits.append(turn_hit(rows[key], one, parts.get(key)))
+                whole.append(Found(rows[key], one, parts.get(key)))
             elif -key in records and records[-key].content is not None:
-                hits.append(record_hit(records[-key], one))
-        return hits
+                whole.append(Found(records[-key], one))
+        return whole

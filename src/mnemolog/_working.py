@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, MetaData
 
 from mnemolog._guard import Guard
+from mnemolog._reading import Views
 from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
@@ -69,6 +70,14 @@ class Desk:
             return []
         with self._store.runner.read("working", at_least) as conn:
             return working.states(conn, self._visible(conn, ids), ids.session)
+
+    def states_in(self, views: Views, scope: Scope) -> list[TaskState]:
+        """As `states`, in views that are open."""
+        ids = self._ids(scope)
+        if ids is None or ids.session is None:
+            return []
+        view = views.of("working", scope.at(SESSION_LEVELS))
+        return working.states(view.conn, view.scopes, ids.session)
 
     def _ids(self, scope: Scope) -> ScopeIds | None:
         """Without the agent: all agents of a session work on the same state."""

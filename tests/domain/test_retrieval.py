@@ -280,6 +280,12 @@ def test_two_indexes_of_a_scope_count_as_one() -> None:
     assert scores[7] == scores[-1]
 
 
+@given(st.lists(st.floats(0, 100, width=32)), st.integers(0, 3_000))
+def test_zeros_that_are_only_counted_weigh_as_zeros_that_are_there(values: list[float], zeros: int) -> None:
+    """Mean and deviation of a scope are the same to the last digit, however the turns without a word are given."""
+    assert moments_of(values, zeros) == moments_of([*values, *[0.0] * zeros])
+
+
 AUTHORS = ["Ann", "Min-ji Kim", "Joe Kim", "민수", "김영희", "Al"]
 
 

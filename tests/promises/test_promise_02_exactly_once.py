@@ -109,7 +109,7 @@ def test_promise_2_many_readers_at_once_fold_each_event_once(tmp_path: Path) -> 
         counted = rows(alone)
     with open_memory(tmp_path / "together", background=True) as memory, ThreadPoolExecutor(8) as pool:
         readers = [
-            pool.submit(lambda: [memory._reader.record_now(U1, "x", NOW) for _ in range(25)])
+            pool.submit(lambda: [memory._reader.records_now(U1, ["x"], NOW) for _ in range(25)])
             for _ in range(7)
         ]
         tell_a_story(memory)

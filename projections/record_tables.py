@@ -1,0 +1,160 @@
+"""The records of a scope as they are judged, kept in memory between questions: ids, times and kinds, never a text.
+
+What is kept is checked in every read against what the view says of the scope's last change. What a record is depends on
+the reader's now, but only from one bound in time to the next, so between two of them nothing is judged again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, bindparam, select
+
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import READABLE, Record, Status, microseconds
+from mnemolog.domain.revision import standing, standing_alone
+from mnemolog.domain.scope import ScopeIds
+from mnemolog.projections.curated import Curated
+
+KEPT_RECORDS: Final = 50_000
+"""Of all scopes together; some 1,000 bytes each."""
+KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference", "episode")
+"""The order in which kinds enter a context; others follow."""
+
+_SKETCHED: Final = (
+    "id", "scope", "status", "version", "position", "kind", "group", "form", "trust", "authority", "ruled", "ruling",
+    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at",
+)  # fmt: skip
+"""What `domain.revision.standing` judges by, what ranks, and what a context says of a record."""
+_BOUNDS: Final = ("from_us", "to_us", "expires_us")
+_Values = dict[str, Any]
+_Changes = tuple[tuple[int, int], ...]
+_NEVER: Final = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Every record of some scopes by its number in the view, without its content and what it rests on.
+
+    It holds from `since` to before `until`, in UTC microseconds.
+    """
+
+    records: Mapping[int, Record]
+    since: float = -_NEVER
+    until: float = _NEVER
+
+    def holds(self, now_us: int) -> bool:
+        return self.since <= now_us < self.until
+
+    def current(self) -> list[tuple[int, Record]]:
+        """What a context may carry: readable records by kind, then authority, then the newest first."""
+        readable = [(number, record) for number, record in self.records.items() if record.status in READABLE]
+        readable.sort(key=lambda each: _place(each[1]))
+        return readable
+
+
+@dataclass(slots=True)
+class _Table:
+    changes: _Changes
+    groups: Sequence[Sequence[tuple[int, _Values]]]
+    bounds: Sequence[int]
+    judged: Judged | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.groups))
+
+    def at(self, now_us: int) -> Judged:
+        judged = self.judged
+        if judged is None or not judged.holds(now_us):
+            place = bisect_right(self.bounds, now_us)
+            edges = [-_NEVER, *self.bounds, _NEVER]
+            records = {n: record for peers in self.groups for n, record in _standing(peers, now_us)}
+            judged = self.judged = Judged(records, edges[place], edges[place + 1])
+        return judged
+
+
+class RecordTables:
+    """The records of the scopes that were asked for last. Thread-safe."""
+
+    def __init__(self, curated: Curated, kept: int = KEPT_RECORDS) -> None:
+        self._kept, self._lock = kept, Lock()
+        self._tables: OrderedDict[frozenset[ScopeIds], _Table] = OrderedDict()
+        self._size = 0
+        records, changes = curated.tables.records.c, curated.tables.changes.c
+        inside: Any = bindparam("scopes", expanding=True)
+        sketched = select(records.number, *(records[name] for name in _SKETCHED))
+        self._sketched = sketched.where(
+            records.scope.in_(inside), records.status != Status.FORGOTTEN.value
+        ).order_by(records.number)
+        self._changes = (
+            select(changes.scope, changes.change).where(changes.scope.in_(inside)).order_by(changes.scope)
+        )
+        self._texts = select(records.number, records.content).where(records.scope.in_(inside))
+
+    def of(self, conn: Connection, scopes: Mapping[int, ScopeIds], now: datetime) -> Judged:
+        """Every record of these scopes, judged, as this read transaction sees them."""
+        if not scopes:
+            return Judged({})
+        name, numbers = frozenset(scopes.values()), {"scopes": list(scopes)}
+        changes: _Changes = tuple((scope, change) for scope, change in conn.execute(self._changes, numbers))
+        with self._lock:
+            table = self._tables.get(name)
+        if table is None or table.changes != changes:
+            table = _table(changes, conn.execute(self._sketched, numbers).fetchall())
+            self._keep(name, table)
+        return table.at(microseconds(now))
+
+    def texts(self, conn: Connection, scopes: Collection[int]) -> dict[int, str]:
+        """What the records of these scopes say, by number. Nothing of it is kept."""
+        rows = conn.execute(self._texts, {"scopes": list(scopes)}).fetchall()
+        return {number: text for number, text in rows if text is not None}
+
+    def forget(self) -> None:
+        """Drop everything, as after an erasure."""
+        with self._lock:
+            self._tables.clear()
+            self._size = 0
+
+    def _keep(self, name: frozenset[ScopeIds], table: _Table) -> None:
+        with self._lock:
+            old = self._tables.pop(name, None)
+            self._size += table.size - (0 if old is None else old.size)
+            self._tables[name] = table
+            while self._size > self._kept and self._tables:
+                self._size -= self._tables.popitem(last=False)[1].size
+
+
+def _table(changes: _Changes, rows: Sequence[Row[Any]]) -> _Table:
+    groups: dict[tuple[int, str | None], list[tuple[int, _Values]]] = {}
+    bounds: set[int] = set()
+    for row in rows:
+        number = row[0]
+        values: _Values = dict(zip(_SKETCHED, row[1:], strict=True))
+        values["status"] = Status(values["status"])
+        values["trust"], values["authority"] = Tier(values["trust"]), Tier(values["authority"])
+        bounds.update(at for name in _BOUNDS if (at := values[name]) is not None)
+        groups.setdefault((values["scope"], values["group"]), []).append((number, values))
+    return _Table(changes, list(groups.values()), sorted(bounds))
+
+
+def _standing(peers: Sequence[tuple[int, _Values]], now_us: int) -> list[tuple[int, Record]]:
+    """Most records have no peers, and need no comparing."""
+    if len(peers) > 1:
+        numbers = {values["id"]: number for number, values in peers}
+        return [(numbers[r.id], r) for r in standing([Record(**values) for _, values in peers], now_us)]
+    ((number, values),) = peers
+    times = values["from_us"], values["to_us"], values["expires_us"]
+    status = standing_alone(values["status"], *times, now_us)
+    return [(number, Record(**{**values, "status": status}))]
+
+
+def _place(record: Record) -> tuple[int, int, int, int]:
+    kind = KIND_ORDER.index(record.kind) if record.kind in KIND_ORDER else len(KIND_ORDER)
+    return kind, -record.trust, -record.order_us, -record.position

@@ -1,0 +1,209 @@
+"""What recall and contexts keep in memory between questions: it changes no digit, and nothing outlives its erasure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from face_world import U1
+from mnemolog import Hit, Memory, Scope
+from mnemolog.domain.records import Record
+from mnemolog.projections import hybrid
+from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.record_tables import RecordTables
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+WORDS = "walrus friday deploys budget lunch 예산 회의 금요일 배포 바다코끼리".split()
+QUERIES = ("walrus 예산", "when does Mina deploy")
+ASKED: tuple[dict[str, Any], ...] = (
+    {},
+    {"k": 3},
+    {"author": "Mina"},
+    {"since": "2026-02-01T00:00:00Z"},
+    {"kinds": ["turn"], "history": True},
+)
+
+
+def talk(memory: Memory, rng: random.Random, count: int, step: int = 0) -> None:
+    """Turns of several sessions (two of them this step's own), and of none, said by people and the system."""
+    for _ in range(count):
+        memory.record_turn(
+            replace(U1, session=rng.choice(["s-1", f"s-{step}-a", f"s-{step}-b", None])),
+            role=rng.choice(["user", "assistant", "user", "system"]),
+            content=" ".join(rng.choices(WORDS, k=rng.randint(1, 6))),
+            author=rng.choice(["Mina", "Jun", None]),
+            occurred_at=f"2026-0{rng.randint(1, 5)}-1{rng.randint(0, 9)}T10:00:00Z",
+        )
+
+
+def hits(memory: Memory, anew: bool = False) -> list[list[Hit]]:
+    """anew: with nothing in memory, so that everything is read."""
+    found = []
+    for query in QUERIES:
+        for options in ASKED:
+            if anew:
+                forget(memory)
+            found.append(memory.recall(U1, query, now=NOW, **options))
+    return found
+
+
+def forget(memory: Memory) -> None:
+    memory._store.tables.forget()
+    memory._store.records.forget()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_scope_kept_in_memory_scores_as_one_that_is_read(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Hits and signals are equal to the last digit, also after turns, records and erasures came in between."""
+    monkeypatch.setattr(hybrid, "WHOLE", 5)
+    monkeypatch.setattr(hybrid, "BEST", 4)
+    rng, anew = random.Random(seed), list[bool]()
+    read = hybrid.HybridSearch._around
+    monkeypatch.setattr(hybrid.HybridSearch, "_around", lambda *given: (anew.append(True), read(*given))[1])
+    for step in range(3):
+        talk(memory, rng, 25, step)
+        memory.remember(U1, f"the budget of step {step}", slot=("budget", "limit"))
+        if step == 1:
+            memory.erase(replace(U1, session=None), session="s-0-a").apply()
+        memory.operations.embed()
+        hits(memory)
+        anew.clear()
+        kept = hits(memory)
+        assert not anew
+        assert kept == hits(memory, anew=True)
+        assert len(anew) == len(kept)
+
+
+def test_a_context_is_the_same_from_memory_and_from_the_views(memory: Memory) -> None:
+    """Text, tokens and what was left out are equal, and a change in between is seen."""
+    talk(memory, random.Random(4), 40)
+    for number in range(10):
+        memory.remember(U1, f"walrus number {number}", slot=("walrus", f"n{number % 4}"))
+    made = [context(memory)]
+    memory.remember(U1, "walrus number 11", slot=("walrus", "n1"))
+    made.append(context(memory))
+    assert made[0] != made[1]
+    forget(memory)
+    memory._contexts._estimate._known.clear()
+    assert context(memory) == made[1]
+
+
+def context(memory: Memory) -> tuple[Any, ...]:
+    made = memory.context(U1, QUERIES[0], budget=600, now=NOW)
+    return made.text, made.receipt.tokens, made.receipt.entries, made.receipt.left_out
+
+
+def test_a_context_opens_each_view_once(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that it reads of a view is as the view was at one moment."""
+    talk(memory, random.Random(5), 10)
+    memory.context(U1, "the session's zone is known from here on", budget=600)
+    opened, read = list[str](), memory._store.runner.read
+
+    @contextmanager
+    def noted(name: str, *given: Any) -> Iterator[Any]:
+        opened.append(name)
+        with read(name, *given) as conn:
+            yield conn
+
+    monkeypatch.setattr(memory._store.runner, "read", noted)
+    memory.context(U1, "walrus", budget=600)
+    assert sorted(opened) == ["curated", "summaries", "turns", "working"]
+
+
+# Records ----------------------------------------------------------------------------------------------------------
+
+
+def judged(memory: Memory, tables: RecordTables, now: datetime) -> dict[int, Record]:
+    with memory._reader.views(None) as views:
+        view = views.of("curated", U1)
+        return dict(tables.of(view.conn, view.scopes, now).records)
+
+
+def judged_anew(memory: Memory, now: datetime) -> dict[int, Record]:
+    return judged(memory, RecordTables(memory._store.curated), now)
+
+
+def state(memory: Memory, number: int) -> None:
+    """Statements with bounds in time, of which some compete."""
+    day = NOW + timedelta(days=number)
+    bounds: list[dict[str, Any]] = [{}, {"valid_from": day}, {"valid_to": day}, {"expires_at": day}]
+    slot = ("walrus", f"n{number % 3}") if number % 2 else None
+    memory.remember(U1, f"walrus number {number}", slot=slot, **bounds[number % 4])
+
+
+def test_records_are_judged_as_without_a_memory_at_every_moment(memory: Memory) -> None:
+    """In whatever order moments are asked for, on the bounds and beside them, and as the view itself judges."""
+    for number in range(16):
+        state(memory, number)
+    tables, moments = RecordTables(memory._store.curated), [NOW - timedelta(days=1)]
+    for number in range(16):
+        moments += [NOW + timedelta(days=number, microseconds=beside) for beside in (-1, 0, 1)]
+    random.Random(6).shuffle(moments)
+    for now in moments:
+        kept = judged(memory, tables, now)
+        assert kept == judged_anew(memory, now)
+        listed = {
+            record.record_id: str(record.status) for record in memory.records(U1, now=now, history=True)
+        }
+        assert {record.id: str(record.status) for record in kept.values()} == listed
+
+
+def test_what_another_writer_changed_is_seen(memory: Memory) -> None:
+    """A memory of records is checked against the view, whoever wrote: statements, decisions, votes, a new file."""
+    state(memory, 1)
+    other = RecordTables(memory._store.curated)
+    receipt = memory.remember(U1, "the walrus sleeps")
+    changes = (
+        lambda: state(memory, 2),
+        lambda: memory.correct(U1, receipt.record_id, "the walrus swims"),
+        lambda: memory.dispute(U1, receipt.record_id),
+        lambda: memory.operations.rebuild("curated"),
+        lambda: memory.retract(U1, receipt.record_id),
+        lambda: memory.erase(U1, record=receipt.record_id).apply(),
+    )
+    for change in changes:
+        judged(memory, other, NOW)
+        change()
+        assert judged(memory, other, NOW) == judged_anew(memory, NOW)
+
+
+def test_promise_8_nothing_that_was_erased_stays_in_memory(memory: Memory) -> None:
+    """Neither the author's name nor any record of an erased person is kept, and what is kept has no text at all."""
+    memory.record_turn(U1, role="user", content="the zyxwombat sleeps", author="Mina")
+    memory.remember(U1, "the zyxwombat swims")
+    hits(memory)
+    assert "zyxwombat" not in repr(memory._store.records._tables)
+    assert "zyxwombat" not in repr(memory._store.tables._tables)
+    assert "Mina" in repr(memory._store.tables._tables)
+    memory.erase(Scope("acme"), subject="u-1").apply()
+    assert not memory._store.tables._tables
+    assert not memory._store.records._tables
+
+
+def test_as_many_records_are_kept_as_there_is_room_for(memory: Memory) -> None:
+    """What was asked for longest ago goes first."""
+    tables = RecordTables(memory._store.curated, kept=3)
+    for number in range(4):
+        state(memory, number)
+    assert judged(memory, tables, NOW) == judged_anew(memory, NOW)
+    assert not tables._tables
+    assert tables._size == 0
+
+
+def test_the_view_judges_single_records_alike(memory: Memory) -> None:
+    """Records asked for by their ids stand as they do among all."""
+    for number in range(8):
+        state(memory, number)
+    with memory._reader.views(None) as views:
+        view, now = views.of("curated", U1), NOW + timedelta(days=3)
+        curated = CuratedView(memory._store.curated)
+        listed = {one.id: one for one in curated.records(view.conn, view.scopes, now, include_history=True)}
+        assert curated.by_ids(view.conn, list(listed), view.scopes, now) == listed
