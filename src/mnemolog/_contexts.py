@@ -14,6 +14,7 @@ from mnemolog._reading import Reader, Stated, Views
 from mnemolog._recalling import MAX_QUERY, Found
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
+from mnemolog.domain.blueprint import blueprint
 from mnemolog.domain.context import (
     GROUPS,
     Assembly,
@@ -31,7 +32,15 @@ from mnemolog.domain.events import ContextAssembled, Receipt
 from mnemolog.domain.landmarks import Mark
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status
-from mnemolog.domain.rendering import assemble, preview, speaker, written
+from mnemolog.domain.rendering import (
+    FOOTER,
+    HEADER,
+    assemble,
+    fitting,
+    preview,
+    speaker,
+    written,
+)
 from mnemolog.domain.scope import ANY, RECORD_LEVELS, SESSION_LEVELS, Scope, ScopeIds
 from mnemolog.projections import catalog, summaries_view, turns_view
 from mnemolog.projections.passages import PassageRow
@@ -133,13 +142,17 @@ class Contexts:
     def _portions(self, asked: Asked, views: Views, shares: dict[str, float]) -> list[Portion]:
         floors = self._store.policy.context.floors
         made = []
-        for group, lists in self._gathered(asked, views):
+        room = shares.get("boot", 0.0) * (asked.budget - asked.count(HEADER + FOOTER))
+        for group, lists in self._gathered(asked, views, room):
             share, floor = shares[group] / len(lists), getattr(floors, group) / 100 / len(lists)
             made += [Portion(share, floor, entries) for entries in lists]
         return made
 
-    def _gathered(self, asked: Asked, views: Views) -> Iterator[tuple[str, list[list[Entry]]]]:
-        """For each group what competes in it, best first. Memory has two halves: records, and turns found."""
+    def _gathered(self, asked: Asked, views: Views, room: float) -> Iterator[tuple[str, list[list[Entry]]]]:
+        """For each group what competes in it, best first. Memory has two halves: records, and turns found.
+
+        room: tokens of boot memory.
+        """
         needed = {"boot", "tools", "memory"} & set(asked.groups)
         records = self._reader.current(views, asked.scope, asked.now) if needed else []
         summary = self._summary(asked, views)
@@ -147,8 +160,7 @@ class Contexts:
         found = self._found(asked, views)
         for group in asked.groups:
             if group == "boot":
-                rules = [record_entry(*each, asked.session) for each in records if _is_rule(each[0])]
-                yield group, [[*rules, *self._blueprint(asked, views)]]
+                yield group, [self._boot(asked, views, records, room)]
             elif group == "tools":
                 references = [each for each in records if each[0].kind == "reference"]
                 lookups = [record_entry(*each, asked.session) for each in references]
@@ -173,10 +185,17 @@ class Contexts:
         layers = [Layer.WORKING] * (len(states) - 1) + [Layer.STATE]
         return [_task_entry(state, layer) for state, layer in zip(states, layers, strict=False)][::-1]
 
-    def _blueprint(self, asked: Asked, views: Views) -> list[Entry]:
-        view = views.of("summaries", asked.scope)
-        found = summaries_view.blueprint(view.conn, view.scopes)
-        return [] if found is None else [_summary_entry(found, Layer.BOOT, "blueprint: ")]
+    def _boot(self, asked: Asked, views: Views, records: Sequence[Stated], room: float) -> list[Entry]:
+        """The rules, and behind them as much of the project's blueprint as has room; the rest of it is memory."""
+        rules = [record_entry(*each, asked.session) for each in records if _is_rule(each[0])]
+        if asked.scope.project in (None, ANY):
+            return rules
+        scopes = views.of("curated", asked.scope).scopes
+        ours = [each for each in records if scopes[each[0].scope].project is not None]
+        guides = [
+            replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in blueprint(ours)
+        ]
+        return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
         """Of the session; a new one begins with the summary of the last session of the same project."""
