@@ -1,13 +1,14 @@
 """`EmbeddingWorker`: follows the log and keeps a vector of every turn, of its surroundings, and of every statement.
 
-It stands beside the projections: their replays do not touch it, and its vectors serve all their versions.
+The passages of large texts follow behind, so that a very large one keeps no turn waiting. It stands beside the
+projections: their replays do not touch it, and its vectors serve all their versions.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Final
 
@@ -23,11 +24,23 @@ from mnemolog.domain.events import (
     TurnRecorded,
     UtteranceChunkRecorded,
 )
+from mnemolog.domain.passages import EMBEDDED, LARGE, passages, readable
 from mnemolog.domain.records import microseconds
 from mnemolog.projections.embedding import Embedder, Floats
-from mnemolog.projections.ports import EventLog
+from mnemolog.projections.passages import text_in, whole_text
+from mnemolog.projections.ports import EventLog, LargeTexts
 from mnemolog.projections.scopes import record_scope
-from mnemolog.projections.vectors import Batch, ErasureReader, Kind, Made, Place, Source, VectorRows, Window
+from mnemolog.projections.vectors import (
+    Batch,
+    ErasureReader,
+    Kind,
+    Made,
+    Place,
+    Source,
+    Stage,
+    VectorRows,
+    Window,
+)
 
 SPOKEN: Final = frozenset({"TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned"})
 STATING: Final = frozenset({"MemoryStated", "MemoryCorrected", "QuarantineReviewed"})
@@ -37,6 +50,8 @@ BATCH: Final = 128
 EMBEDDED_CHARACTERS: Final = 2_000
 NEIGHBOUR_CHARACTERS: Final = 1_000
 """How much of one text goes into its vector, and into a vector with its neighbours."""
+PASSAGES: Final = 256
+"""Passages of one step, about: the event that reaches so many is the step's last."""
 
 _PAGE: Final = 1_000
 
@@ -61,6 +76,7 @@ class EmbeddingLag:
 class EmbeddingWorker:
     """Embeds in one space. `step` does one batch; `Vectorising` keeps doing them in the background.
 
+    large: where texts are read of which the event has a preview.
     One worker at a time should write: a second one loses its work at the commit, and harms nothing.
     """
 
@@ -71,11 +87,12 @@ class EmbeddingWorker:
         embedder: Embedder,
         *,
         batch_size: int = BATCH,
+        large: LargeTexts | None = None,
     ) -> None:
         self._log, self._rows, self._embedder = log, rows, embedder
-        self._batch_size = batch_size
+        self._batch_size, self._large = batch_size, large
         self._space = embedder.space
-        self._position = rows.open_space(self._space, embedder.dimensions)
+        rows.open_space(self._space, embedder.dimensions)
         self._texts = self._fenced = 0
         self._lock = RLock()
         self._erasures = erasures_of(log)
@@ -86,20 +103,53 @@ class EmbeddingWorker:
         """Embed the next batch; False where nothing was left to do."""
         with self._lock:
             self.erase()
-            after = self._rows.position(self._space)
-            page = self._log.read(after, self._batch_size, topics=SPOKEN | STATING)
-            plan = self._plan(after, page.events, page.position)
-            if page.position <= after and not plan.settled:
-                self._position = after
-                return False
-            batch = Batch(
-                self._space, after, max(after, page.position), plan.sources, self._made(plan), plan.settled
-            )
-            outcome = self._rows.commit(batch, self._erasures)
-            self._fenced += outcome.fenced
-            if outcome.committed:
-                self._position = batch.position
-            return True
+            return self._embed_texts() or self._embed_passages()
+
+    def _embed_texts(self) -> bool:
+        after = self._rows.position(self._space)
+        page = self._log.read(after, self._batch_size, topics=SPOKEN | STATING)
+        plan = self._plan(after, page.events, page.position)
+        if page.position <= after and not plan.settled:
+            return False
+        upto = max(after, page.position)
+        stages = [Stage.TEXTS] if any(map(_may_be_large, page.events)) else [*Stage]
+        self._commit(Batch(self._space, after, upto, plan.sources, self._made(plan), plan.settled, stages))
+        return True
+
+    def _embed_passages(self) -> bool:
+        """Of the texts that are embedded already."""
+        after = self._rows.position(self._space, Stage.PASSAGES)
+        head = self._rows.position(self._space)
+        if after >= head:
+            return False
+        page = self._log.read(after, self._batch_size, topics=SPOKEN)
+        wanted: list[tuple[Place, int, str]] = []
+        upto = min(head, page.position)
+        for recorded in page.events:
+            if recorded.position <= head:
+                wanted += self._passages(recorded)
+            if len(wanted) >= PASSAGES:
+                upto = recorded.position
+                break
+        vectors = self._embed([text for _, _, text in wanted])
+        made = [Made(Kind.PASSAGE, Window(place), vectors[text], part) for place, part, text in wanted]
+        self._commit(Batch(self._space, after, upto, made=made, stages=[Stage.PASSAGES]))
+        return True
+
+    def _passages(self, recorded: Recorded) -> list[tuple[Place, int, str]]:
+        """Where each passage stands, its part, and what of it is embedded."""
+        said = said_of(recorded.event)
+        text = None if said is None else whole_text(recorded, self._large)
+        if said is None or text is None or len(text) <= LARGE:
+            return []
+        place = Place(recorded.position, recorded.envelope.id)
+        return [
+            (place, part, replace(said, text=readable(text[start:end])).alone())
+            for part, start, end in passages(text, EMBEDDED)
+        ]
+
+    def _commit(self, batch: Batch) -> None:
+        self._fenced += self._rows.commit(batch, self._erasures).fenced
 
     def erase(self) -> int:
         """Remove what was erased up to the head of the log, whatever is still to be embedded; the head."""
@@ -109,14 +159,19 @@ class EmbeddingWorker:
         """Step, in this thread, up to position `to` (default: the head) or the time limit in seconds."""
         target = self._log.head() if to is None else to
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.step() and (to is None or self._position < target):
+        while self.step() and (to is None or self.position < target):
             if deadline is not None and time.monotonic() >= deadline:
                 break
-        return self._position
+        return self.position
+
+    @property
+    def position(self) -> int:
+        """How far in the log everything is embedded, passages too."""
+        return min(self._rows.position(self._space, stage) for stage in Stage)
 
     def lag(self) -> EmbeddingLag:
         """Where the worker is, against the real head of the log."""
-        position, due = self._rows.position(self._space), self._rows.count_due(self._space)
+        position, due = self.position, self._rows.count_due(self._space)
         return EmbeddingLag(self._space, position, self._log.head(), due, self._texts, self._fenced)
 
     # What to embed ---------------------------------------------------------------------------------------------
@@ -247,6 +302,11 @@ def _content(event: Event) -> tuple[object, object]:
     if isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
         return event.content, None
     return None, None
+
+
+def _may_be_large(recorded: Recorded) -> bool:
+    text = text_in(recorded.event)
+    return text is not None and len(text) > LARGE
 
 
 def _source(recorded: Recorded) -> Source:

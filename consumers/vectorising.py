@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mnemolog.domain.errors import StoreClosed
 from mnemolog.domain.scope import ScopeIds
-from mnemolog.projections.ports import EventLog
+from mnemolog.projections.ports import EventLog, LargeTexts
 from mnemolog.projections.supervision import Supervisor, Trouble
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ class _Opened:
 
 
 class Vectorising:
-    """Any thread may use it. embedder: makes the embedder when it is first needed; None for a store without one."""
+    """Any thread may use it. embedder: makes the embedder when it is first needed; None for a store without one.
+
+    large: where texts are read of which the event has a preview.
+    """
 
     def __init__(
         self,
@@ -78,9 +81,10 @@ class Vectorising:
         *,
         exact_up_to: int = EXACT_UP_TO,
         poll: float = 0.1,
+        large: LargeTexts | None = None,
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
-        self._exact_up_to, self._poll = exact_up_to, poll
+        self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
         self.before_step: Callable[[], object] = lambda: None
         self._lock, self._stopping = RLock(), Flag()
         self._opened: _Opened | None = None
@@ -181,7 +185,8 @@ class Vectorising:
     def cosines(self, question: str, scopes: Collection[ScopeIds], turns: int, limit: int) -> Cosines | None:
         """How near everything in these scopes is to the question; None where that cannot be said.
 
-        turns: how many there are in these scopes; limit: how many of the nearest are wanted where they are many.
+        turns: how many there are in these scopes, passages included;
+        limit: how many of the nearest are wanted where they are many.
         """
         if (
             self._embedder is None
@@ -326,7 +331,7 @@ class Vectorising:
                 embedder = self._embedder()
                 self._rows = rows = self._rows or self._files.rows(make=True)
                 assert rows is not None
-                worker = EmbeddingWorker(self._log, rows, embedder)
+                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large)
                 self._opened = _Opened(embedder, rows, worker, DenseScan(rows, embedder.space))
             return self._opened
 

@@ -30,7 +30,9 @@ class Layer(StrEnum):
     """Where an entry stands, in the order in which they are read: the first has the most authority."""
 
     BOOT = "boot"
-    """Constraints and the project's blueprint."""
+    """Constraints: the rules of the scope."""
+    BLUEPRINT = "blueprint"
+    """What guides the work on the project: its goal, decisions, owners, deadlines, procedures."""
     WORKING = "working"
     REFERENCE = "reference"
     """What a system of record holds: where to look it up."""

@@ -228,7 +228,7 @@ class QuarantineReviewed(Event):
 @event("SummaryWritten")
 @dataclass(frozen=True, slots=True)
 class SummaryWritten(Event):
-    """A session (kind rolling) or a project (blueprint) in few words, from the raw events `first` to `last`.
+    """A session (kind rolling) in few words, from the raw events `first` to `last`.
 
     landmarks: each kind, event, speaker, text; open_items: each kind, event, text; input_hash: of what was read.
     """

@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, pairwise
 from operator import itemgetter
@@ -213,13 +213,15 @@ class Matches:
     """What an index knows about some terms inside some scopes, and nothing about the world outside.
 
     `docs` and `tokens` count everything in those scopes; `postings` holds term → document → times;
-    `lengths` the tokens of each document that has a term.
+    `lengths` the tokens of each document that has a term; `spread` term → how many of `docs` have it, where
+    `postings` do not name each of them once.
     """
 
     docs: int
     tokens: int
     postings: Mapping[str, Mapping[int, int]]
     lengths: Mapping[int, int]
+    spread: Mapping[str, int] = field(default_factory=dict)
 
     def grouped(self, group_of: Mapping[int, int], group_lengths: Mapping[int, int]) -> Matches:
         """The same matches with each group of documents (a session) taken as one document.
@@ -250,7 +252,8 @@ def bm25(matches: Matches, query: Iterable[Term]) -> dict[int, float]:
         times = matches.postings.get(term)
         if not times:
             continue
-        gain = weight * (K1 + 1) * math.log(1 + (matches.docs - len(times) + 0.5) / (len(times) + 0.5))
+        spread = matches.spread.get(term, len(times))
+        gain = weight * (K1 + 1) * math.log(1 + (matches.docs - spread + 0.5) / (spread + 0.5))
         for doc, count in times.items():
             scores[doc] = scores.get(doc, 0.0) + gain * count / (count + flat + slope * lengths[doc])
     return scores

@@ -32,6 +32,7 @@ MAX_WHO: Final = 60
 
 _TAGS: Final = {
     Layer.BOOT: "rules",
+    Layer.BLUEPRINT: "blueprint",
     Layer.WORKING: "work",
     Layer.REFERENCE: "lookups",
     Layer.MEMORY: "facts",
@@ -70,6 +71,20 @@ def assemble(portions: Sequence[Portion], budget: int, count: TokenCounter) -> A
     left_out = fill(filling, portions)
     chosen = [Placed(entry, lines[entry.key][0], tokens) for entry, tokens in filling.chosen]
     return written(chosen, left_out, budget, count)
+
+
+def fitting(entries: Iterable[Entry], room: float, count: TokenCounter) -> list[Entry]:
+    """The first entries that fit into so many tokens, with their borders, up to one that does not."""
+    borders: set[_Border] = set()
+    kept: list[Entry] = []
+    for entry in entries:
+        room -= count(f"{render(entry)}\n")
+        room -= 0 if _border(entry) in borders else count(_opened(entry) + _closed(entry))
+        if room < 0:
+            break
+        borders.add(_border(entry))
+        kept.append(entry)
+    return kept
 
 
 def written(

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from operator import attrgetter, mul
 from typing import Final, cast
 
-from mnemolog.domain.lexical import Matches
+from mnemolog.domain.lexical import Matches, Term, bm25
+from mnemolog.domain.passages import place_of
 from mnemolog.domain.records import READABLE, Status
 
 LEXICAL: Final = "lexical"
@@ -28,9 +29,13 @@ AUTHOR: Final = "author"
 TIME: Final = "time"
 RECORD: Final = "record"
 RECENCY: Final = "recency"
+RERANK: Final = "rerank"
+RERANK_WEIGHT: Final = 1.5
+"""How much z(what a reranker says of the first hits) counts, beside the signals of `Weights`."""
 
 _CURRENT: Final = Status.CURRENT
 _BEST: Final = 3
+_PROMISING: Final = 50
 _ROOM: Final = 1 << 32
 _PRIOR_CANDIDATES: Final = 5
 _PRIOR_DEVIATION: Final = {LEXICAL: 1.0, DENSE: 0.1, WINDOW: 0.1, SESSION_LEXICAL: 1.0}
@@ -333,6 +338,53 @@ def joined(turns: Matches, records: Matches) -> Matches:
         postings.setdefault(term, {}).update({-doc: count for doc, count in times.items()})
     lengths = {**turns.lengths, **{-doc: length for doc, length in records.lengths.items()}}
     return Matches(turns.docs + records.docs, turns.tokens + records.tokens, postings, lengths)
+
+
+def reranked(scores: Sequence[float], count: int) -> list[float]:
+    """What a reranker's scores of the first hits add to each of `count` hits, in their order.
+
+    Those that it did not look at get as little as the last of them, so that none of them gets ahead.
+    """
+    moments = moments_of(scores)
+    spread = moments.deviation or 1.0
+    lifts = [RERANK_WEIGHT * (score - moments.mean) / spread for score in scores]
+    return lifts + [min(lifts)] * (count - len(lifts))
+
+
+def with_passages(
+    whole: Matches, pieces: Matches, query: Sequence[Term]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """BM25 of documents and of the passages of the large ones; a document is as good as its best passage.
+
+    A large text is one document however many passages it has: a word is as rare as the documents that have it are
+    few, and the average length is that of whole documents. So a long log does not make its words common; nor is a
+    passage lifted for being short, as it only was cut.
+    """
+    if not pieces.lengths:
+        return bm25(whole, query), {}
+    spread = {
+        term: len({*times, *(place_of(piece)[0] for piece in pieces.postings.get(term, ()))})
+        for term, times in whole.postings.items()
+    }
+    documents = bm25(replace(whole, spread=spread), query)
+    average = -(-whole.tokens // max(whole.docs, 1))
+    lengths = {piece: max(length, average) for piece, length in pieces.lengths.items()}
+    found = bm25(Matches(whole.docs, whole.tokens, pieces.postings, lengths, spread), query)
+    for piece, score in found.items():
+        position = place_of(piece)[0]
+        documents[position] = max(score, documents.get(position, 0.0))
+    return documents, found
+
+
+def best_passage(lexical: Mapping[int, float], dense: Mapping[int, float]) -> int:
+    """The passage of one text that answers best, found as the best turn of a scope is; of equals the first."""
+    promising = {
+        number
+        for scores in (lexical, dense)
+        for _, number in nlargest(_PROMISING, [(score, -number) for number, score in scores.items()])
+    }
+    pool = [Candidate(-number, number) for number in promising]
+    return retrieve(pool, Scores(lexical, dense), k=1)[0].candidate.key
 
 
 def named_authors(question: str, authors: Iterable[str]) -> frozenset[str]:

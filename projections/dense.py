@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from mnemolog.domain.passages import EMBEDDED, PARTS
 from mnemolog.domain.retrieval import Moments
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.embedding import Floats, QueryVector
@@ -90,7 +91,7 @@ class DenseScan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cosines:
-    """How near turns alone, turns among their neighbours, and records are to a question.
+    """How near turns alone, turns among their neighbours, records, and passages by their numbers are to a question.
 
     moments: of all there are, where only the nearest are given; None where everything is.
     """
@@ -98,6 +99,7 @@ class Cosines:
     turns: Scores
     windows: Scores
     records: Scores
+    passages: Scores
     moments: tuple[Moments, Moments, Moments] | None = None
 
     def spreads(self) -> tuple[Moments, Moments, Moments]:
@@ -108,11 +110,26 @@ class Cosines:
             moments(self.records.cosines),
         )
 
+    def nearest_passages(self) -> Scores:
+        """For each large turn the cosine of its nearest passage, less what the best of so many has by chance.
+
+        Else a long text would be near to everything: the greatest of n numbers lies about sqrt(2 ln n) deviations
+        above their mean.
+        """
+        if not len(self.passages.positions):
+            return self.passages
+        turns, at = np.unique(self.passages.positions // PARTS, return_inverse=True)
+        nearest, parts = np.full(len(turns), -np.inf, np.float32), np.zeros(len(turns), np.int64)
+        np.maximum.at(nearest, at, self.passages.cosines)
+        np.maximum.at(parts, at, self.passages.positions % PARTS)
+        chance = self.spreads()[0].deviation * np.sqrt(2 * np.log(np.minimum(parts + 1, EMBEDDED)))
+        return Scores(turns, (nearest - chance).astype(np.float32))
+
 
 def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
     """Every cosine in these scopes, exactly."""
-    turns, windows, records = (scan.scores(query, scopes, kind) for kind in Kind)
-    return Cosines(turns, windows, records)
+    turns, windows, records, passages = (scan.scores(query, scopes, kind) for kind in Kind)
+    return Cosines(turns, windows, records, passages)
 
 
 def by_index(
@@ -123,12 +140,14 @@ def by_index(
     scopes: Collection[ScopeIds],
     limit: int,
 ) -> Cosines:
-    """The `limit` nearest turns and windows as the index knows them, and every record exactly."""
+    """The `limit` nearest turns, windows and passages as the index knows them, and every record exactly."""
     query.require(scan.space)
-    turns, windows = (nearest(rows, index, query, scopes, limit, kind) for kind in (Kind.TURN, Kind.WINDOW))
+    turns, windows, passages = (
+        nearest(rows, index, query, scopes, limit, kind) for kind in (Kind.TURN, Kind.WINDOW, Kind.PASSAGE)
+    )
     records = scan.scores(query, scopes, Kind.RECORD)
     spread = _sampled(rows, query, scopes, Kind.TURN), _sampled(rows, query, scopes, Kind.WINDOW)
-    return Cosines(turns, windows, records, (*spread, moments(records.cosines)))
+    return Cosines(turns, windows, records, passages, (*spread, moments(records.cosines)))
 
 
 def _sampled(rows: VectorRows, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
@@ -149,6 +168,12 @@ def nearest(
     standing = sorted(rows.standing(query.space, scopes, kind, list(hits)))
     cosines = [hits[position] for position in standing]
     return Scores(np.array(standing, np.int64), np.array(cosines, np.float32))
+
+
+def of_events(passages: Scores, positions: Collection[int]) -> Scores:
+    """The passages of some events."""
+    wanted = np.isin(passages.positions // PARTS, np.fromiter(positions, np.int64, len(positions)))
+    return Scores(passages.positions[wanted], passages.cosines[wanted])
 
 
 def moments(cosines: Floats) -> Moments:

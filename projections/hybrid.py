@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from mnemolog.domain.lexical import Matches, Term, bm25
 from mnemolog.domain.normalise import slot_key
+from mnemolog.domain.passages import place_of
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
 from mnemolog.domain.retrieval import (
     DENSE,
@@ -26,10 +27,12 @@ from mnemolog.domain.retrieval import (
     Moments,
     Ranked,
     Scores,
+    best_passage,
     joined,
     moments_of,
     named_authors,
     retrieve,
+    with_passages,
 )
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections import turns_view
@@ -139,11 +142,24 @@ class _Asked:
     """Of the turns."""
     lexical: Mapping[int, float]
     """Of turns by position, of records by minus their number; judged over both together."""
+    pieces: Mapping[int, float]
+    """The same of the passages of large turns, by their numbers."""
     both: int
     """How many turns and records there are."""
     cosines: Cosines | None
     judged: Judged
     """The records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best, best first. The key of a turn is its position, that of a record minus its number.
+
+    passages: position → number of the passage that answers best, of turns that are large.
+    """
+
+    ranked: Sequence[Ranked]
+    passages: Mapping[int, int]
 
 
 _Pool = tuple[Sequence[Sketch], Sequence[Candidate], Collection[str], Scores]
@@ -157,30 +173,31 @@ class HybridSearch:
         self, turns: Turns, tables: TurnTables, curated: CuratedView, records: RecordTables, near: Nearness
     ) -> None:
         self._index, self._analyzer, self._tables = turns.index, turns.analyzer, tables
+        self._passages = turns.passages.index
         self._curated, self._records, self._near = curated, records, near
 
-    def search(self, question: Question, at: Places) -> list[Ranked]:
-        """The best, best first. The key of a turn is its position, that of a record minus its number.
-
-        A time that the question counts from now holds strictly, unless nothing was said in it.
-        """
+    def search(self, question: Question, at: Places) -> Ranking:
+        """A time that the question counts from now holds strictly, unless nothing was said in it."""
         asked = self._asked(question, at)
         found = self._ranked(asked)
-        if found or not question.facts.strict:
-            return found
-        return self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
+        if not found and question.facts.strict:
+            found = self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
+        return Ranking(found, _best_passages(asked, {one.candidate.key for one in found}))
 
     def _asked(self, question: Question, at: Places) -> _Asked:
         terms = self._analyzer.query(question.text)
         words = [term for term, _ in terms]
         turns = self._index.matches(at.turns, list(at.turn_scopes), words)
         records = self._curated.matches(at.records, at.record_scopes, words)
+        pieces = self._passages.matches(at.turns, list(at.turn_scopes), words)
         both = joined(turns, records)
+        lexical, by_piece = with_passages(both, pieces, terms)
         limit = max(BEST, question.k)
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
-        cosines = self._near.cosines(question.text, scopes, turns.docs, limit) if scopes else None
+        size = turns.docs + pieces.docs
+        cosines = self._near.cosines(question.text, scopes, size, limit) if scopes else None
         judged = self._records.of(at.records, at.record_scopes, question.now)
-        return _Asked(question, at, terms, turns, bm25(both, terms), both.docs, cosines, judged)
+        return _Asked(question, at, terms, turns, lexical, by_piece, both.docs, cosines, judged)
 
     def _ranked(self, asked: _Asked) -> list[Ranked]:
         filters = asked.question.filters
@@ -234,7 +251,8 @@ class HybridSearch:
         if asked.cosines is not None:
             from mnemolog.projections.dense import best
 
-            for scores in (asked.cosines.turns, asked.cosines.windows):
+            passages = asked.cosines.nearest_passages()
+            for scores in (asked.cosines.turns, asked.cosines.windows, passages):
                 kept = scores if allowed is None else scores.among(allowed)
                 seeds |= {position for position, _ in best(kept, size)}
         if allowed is not None and asked.question.facts.bounded:
@@ -288,14 +306,18 @@ def _only(filters: Filters, rows: Sequence[Sketch], records: Mapping[int, Record
 
 
 def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, float], Mapping[int, float]]:
-    """Cosines of turns alone (all, or some) by position and of records by minus their number; and of windows."""
+    """Cosines of turns alone (all, or some) by position and of records by minus their number; and of windows.
+
+    A large turn is as near as its nearest passage.
+    """
     cosines = asked.cosines
     if cosines is None:
         return {}, {}
-    turns, windows = (
+    turns, windows, nearest = (
         scores.mapping() if wanted is None else scores.at(wanted)
-        for scores in (cosines.turns, cosines.windows)
+        for scores in (cosines.turns, cosines.windows, cosines.nearest_passages())
     )
+    turns |= {at: max(cosine, turns.get(at, cosine)) for at, cosine in nearest.items()}
     stated = cosines.records.mapping()
     records = {
         -number: stated[record.position]
@@ -305,6 +327,22 @@ def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, 
     return {**turns, **records}, windows
 
 
+def _best_passages(asked: _Asked, keys: Collection[int]) -> dict[int, int]:
+    """Position → number of the passage that answers best, of those of these turns that have one that says anything."""
+    lexical: dict[int, dict[int, float]] = {}
+    for number, score in asked.pieces.items():
+        position = place_of(number)[0]
+        if position in keys:
+            lexical.setdefault(position, {})[number] = score
+    dense: dict[int, dict[int, float]] = {}
+    if asked.cosines is not None and len(asked.cosines.passages.positions):
+        from mnemolog.projections.dense import of_events
+
+        for number, cosine in of_events(asked.cosines.passages, keys).mapping().items():
+            dense.setdefault(place_of(number)[0], {})[number] = cosine
+    return {at: best_passage(lexical.get(at, {}), dense.get(at, {})) for at in {*lexical, *dense}}
+
+
 def _spreads(asked: _Asked) -> dict[str, Moments]:
     if asked.cosines is None:
         return {}
@@ -312,4 +350,4 @@ def _spreads(asked: _Asked) -> dict[str, Moments]:
     return {DENSE: turn, WINDOW: window}
 
 
-__all__ = ["Filters", "HybridSearch", "Nearness", "Places", "Question"]
+__all__ = ["Filters", "HybridSearch", "Nearness", "Places", "Question", "Ranking"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from sqlalchemy import Connection
 
@@ -61,6 +61,16 @@ class EventLog(Protocol):
 
     def wake(self) -> None:
         """Let everybody who waits return now."""
+
+
+class LargeTexts(Protocol):
+    """Where the whole of a text is whose event keeps a preview only. What is there never changes."""
+
+    def read(self, event_id: str, reference: dict[str, Any], start: int, end: int) -> str | None:
+        """Characters [start, end), given the `blob` field of the event; None where it was destroyed.
+
+        Raises CorruptStore where it is not what was written.
+        """
 
 
 class Projection(Protocol):

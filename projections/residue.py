@@ -9,17 +9,18 @@ from sqlalchemy import Connection, MetaData, func, select
 
 from mnemolog.projections import summaries, working
 from mnemolog.projections.curated_rows import Tables
+from mnemolog.projections.passages import PASSAGES
 from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
 
 _IDS_PER_STATEMENT: Final = 500
 
 
 def in_turns(conn: Connection, event_ids: Sequence[str]) -> int:
-    """Rows of what was said, of sessions and of feedback."""
+    """Rows of what was said, of its passages, of sessions and of feedback."""
     return sum(
         conn.execute(select(func.count()).where(table.c.event_id.in_(ids))).scalar_one()
         for ids in _chunks(event_ids)
-        for table in (TURNS, SESSION_EVENTS, FEEDBACK)
+        for table in (TURNS, PASSAGES, SESSION_EVENTS, FEEDBACK)
     )
 
 

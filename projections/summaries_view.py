@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, 
 from mnemolog.domain.open_items import OpenItem
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.scope import LEVELS, Scope, ScopeIds
-from mnemolog.domain.summaries import BLUEPRINT, ROLLING, Landmark, Member, Standing, WindowRule, rendered
+from mnemolog.domain.summaries import ROLLING, Landmark, Member, Standing, WindowRule, rendered
 from mnemolog.projections.summaries import MEMBERS, SCOPES, SUMMARIES
 
 _FRAME = ("opened", "closed")
@@ -23,7 +23,6 @@ _NEWEST = (
     .limit(1)
 )
 _OF_SESSION = _NEWEST.where(SUMMARIES.c.session == bindparam("session"), SUMMARIES.c.kind == ROLLING)
-_BLUEPRINT = _NEWEST.where(SUMMARIES.c.kind == BLUEPRINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +88,6 @@ def last_of_project(
         query.order_by(SUMMARIES.c.last.desc(), SUMMARIES.c.position.desc()).limit(1)
     ).scalar()
     return None if session is None else of_session(conn, scopes, session)
-
-
-def blueprint(conn: Connection, scopes: Collection[int]) -> SummaryRow | None:
-    """The newest whole blueprint of these scopes."""
-    found = conn.execute(_BLUEPRINT, {"scopes": list(scopes)}).first()
-    return None if found is None else _row(found)
 
 
 def landmarks(conn: Connection, scopes: Collection[int], session: str) -> tuple[Landmark, ...]:

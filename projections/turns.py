@@ -25,16 +25,19 @@ from mnemolog.domain.events import (
     UtteranceChunkRecorded,
 )
 from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
+from mnemolog.domain.passages import RULE as PASSAGE_RULE
 from mnemolog.domain.scope import LEVELS
 from mnemolog.projections.bulk import insert_rows
 from mnemolog.projections.dialects import Integer, String
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
+from mnemolog.projections.passages import Passages
+from mnemolog.projections.ports import LargeTexts
 from mnemolog.projections.scope_numbers import ScopeNumbers
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.projections.versions import version_of
 
 INDEXED_CHARACTERS: Final = 65_536
-"""How much of one text can be found by its words; the rest is stored and shown."""
+"""How much of one text is searched as a whole; a large one is searched by its passages too."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -107,15 +110,23 @@ class Turns:
     """The projection. An event whose content is destroyed leaves no row.
 
     index: found by position; its documents hold speaker or tool, date and text.
+    passages: index of the passages of large texts, by their numbers; large: where those of blobs are read.
     """
 
     name = "turns"
     topics: frozenset[str] | None = HAPPENED | ERASURE | {FeedbackGiven.topic}
     bodies = True
 
-    def __init__(self, index: LexicalIndex, analyzer: Analyzer) -> None:
-        self.version = version_of("1", f"a{ANALYZER_VERSION}")
+    def __init__(
+        self,
+        index: LexicalIndex,
+        passages: LexicalIndex,
+        analyzer: Analyzer,
+        large: LargeTexts | None = None,
+    ) -> None:
+        self.version = version_of("2", f"a{ANALYZER_VERSION}", f"p{PASSAGE_RULE}")
         self.index, self.analyzer = index, analyzer
+        self.passages = Passages(passages, analyzer, large)
         self._scopes = ScopeNumbers(record_scope)
         self._known: dict[tuple[str, str], list[str]] = {}
 
@@ -126,6 +137,7 @@ class Turns:
     def create(self, conn: Connection) -> None:
         METADATA.create_all(conn)
         self.index.create(conn)
+        self.passages.create(conn)
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         start = 0
@@ -145,6 +157,8 @@ class Turns:
                 table, values = placed
                 rows[table].append(values)
                 subjects += _other_subjects(recorded)
+                if table is TURNS and values["role"] not in _UNINDEXED_ROLES:
+                    self.passages.add(conn, recorded, values["scope"])
         for table, rows_of_table in rows.items():
             row_of = itemgetter(*(column.name for column in table.columns))
             insert_rows(conn, table, [row_of(values) for values in rows_of_table])
@@ -203,8 +217,9 @@ class Turns:
     def _delete(self, conn: Connection, table: Table, positions: Sequence[int]) -> None:
         for some in _chunks(positions):
             if table is TURNS:
-                rows = conn.execute(select(TURNS).where(TURNS.c.position.in_(some))).mappings()
+                rows = conn.execute(select(TURNS).where(TURNS.c.position.in_(some))).mappings().all()
                 self.index.remove(conn, [doc for row in rows if (doc := self._document(dict(row)))])
+                self.passages.remove(conn, [row["event_id"] for row in rows])
             conn.execute(delete(table).where(table.c.position.in_(some)))
             conn.execute(delete(SUBJECTS).where(SUBJECTS.c.position.in_(some)))
 
@@ -217,13 +232,15 @@ class Turns:
                 yield (table.name, *row)
         for row in conn.execute(select(SUBJECTS).order_by(*SUBJECTS.primary_key)):
             yield (SUBJECTS.name, *row)
+        yield from self.passages.dump(conn)
         for row in conn.execute(select(SCOPES.c.number, *levels).order_by(*levels)):
-            found = self.index.matches(conn, [row[0]], [])
-            if found.docs:
-                yield ("indexed", *row[1:], found.docs, found.tokens)
+            found, pieces = (one.matches(conn, [row[0]], []) for one in (self.index, self.passages.index))
+            if found.docs or pieces.docs:
+                yield ("indexed", *row[1:], found.docs, found.tokens, pieces.docs, pieces.tokens)
 
     def purge(self, conn: Connection) -> None:
         self.index.optimize(conn)
+        self.passages.index.optimize(conn)
         self.analyzer.forget()
         self._known.clear()
 

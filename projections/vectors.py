@@ -1,14 +1,15 @@
 """Vector rows: what is embedded, what a stored vector is made from, and the ports of rows and index.
 
-A vector is named by (position, kind, space). The position is that of the event whose text stands in its middle; events
-never change, so ids of events say what a vector was made from, and no hash of a text is kept.
+A vector is named by (position, kind, part, space). The position is that of the event whose text stands in its middle;
+events never change, so ids of events say what a vector was made from, and no hash of a text is kept. Only passages have
+a part other than 0; where vectors are listed, a passage goes by its number, which is made of position and part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from hashlib import blake2b
 from typing import Final, Protocol
 
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemolog.domain.events import Recorded
+from mnemolog.domain.passages import RULE as PASSAGE_RULE
+from mnemolog.domain.passages import number_of
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.embedding import Floats, QueryVector
 
@@ -26,11 +29,26 @@ Positions = NDArray[np.int64]
 
 
 class Kind(IntEnum):
-    """TURN: a turn alone. WINDOW: with its neighbours in the session. RECORD: what a memory event states."""
+    """TURN: a turn alone. WINDOW: with its neighbours in the session. RECORD: what a memory event states.
+
+    PASSAGE: one passage of a large turn.
+    """
 
     TURN = 0
     WINDOW = 1
     RECORD = 2
+    PASSAGE = 3
+
+    def listed(self, position: int, part: int) -> int:
+        """What a vector of this kind goes by: its position, or the number of its passage."""
+        return number_of(position, part) if self is Kind.PASSAGE else position
+
+
+class Stage(StrEnum):
+    """Turns, windows and records are embedded first, passages behind them; each stage has its own position."""
+
+    TEXTS = "texts"
+    PASSAGES = "passages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +95,19 @@ class Made:
     kind: Kind
     window: Window
     values: Floats
+    part: int = 0
 
     @property
     def digest(self) -> bytes:
-        return digest_of(self.kind, self.window)
+        return digest_of(self.kind, self.window, self.part)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One step of the worker, committed whole or not at all.
 
-    after, position: from where to where in the log; settled: due windows that were looked at.
+    after, position: from where to where in the log, of this stage; settled: due windows that were looked at.
+    stages: those that the batch is all of; more than one where no text in it has passages.
     """
 
     space: str
@@ -96,6 +116,7 @@ class Batch:
     sources: Sequence[Source] = ()
     made: Sequence[Made] = ()
     settled: Sequence[int] = ()
+    stages: Sequence[Stage] = (Stage.TEXTS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +140,7 @@ class StoredVector:
     origin: int
     occurred_us: int
     values: Floats
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +151,7 @@ class Dropped:
     kind: Kind
     position: int
     scope: ScopeIds
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +167,7 @@ class Changes:
 class Slice:
     """Rows of one scope and kind. vectors: float32 (n, dimensions); stamp: where they stand, for the next slice.
 
+    positions: as `Kind.listed` names them.
     whole: these are all rows; else only those that are new since the stamp that was given.
     """
 
@@ -196,8 +220,8 @@ class VectorRows(Protocol):
     def open_space(self, space: str, dimensions: int) -> int:
         """Make the space known; how far in the log it is embedded. Raises SpaceMismatch for other dimensions."""
 
-    def position(self, space: str) -> int:
-        """How far in the log the space is embedded."""
+    def position(self, space: str, stage: Stage = Stage.TEXTS) -> int:
+        """How far in the log this stage of the space is embedded."""
 
     def drop_space(self, space: str) -> int:
         """Remove every vector of the space; how many there were."""
@@ -232,13 +256,13 @@ class VectorRows(Protocol):
     def standing(
         self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]
     ) -> set[int]:
-        """Those of the positions that have a vector of this kind in one of these scopes."""
+        """Those of the positions (of passages: the numbers) that have a vector of this kind in one of these scopes."""
 
     def count(self, space: str, scopes: Collection[ScopeIds], kind: Kind) -> int:
         """How many vectors of this kind these scopes have."""
 
     def largest(self) -> int:
-        """How many events the scope has that has most."""
+        """How many events, or passages, the scope has that has most."""
 
     def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
         """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
@@ -283,7 +307,7 @@ class VectorIndex(Protocol):
     def search(
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
     ) -> list[tuple[int, float]]:
-        """(log position, cosine) of the k nearest vectors of these scopes, best first."""
+        """(log position, cosine) of the k nearest vectors of these scopes, best first; of passages, their numbers."""
 
     def holding(self, positions: Sequence[int]) -> int:
         """How many points it has of the events at these positions."""
@@ -292,7 +316,9 @@ class VectorIndex(Protocol):
         """Let go of the folder. Idempotent."""
 
 
-def digest_of(kind: Kind, window: Window) -> bytes:
+def digest_of(kind: Kind, window: Window, part: int = 0) -> bytes:
     """What a vector was made from: a hash over random event ids, which tells nothing of the text."""
     names = [place.event_id if place else "-" for place in (window.before, window.centre, window.after)]
+    if kind is Kind.PASSAGE:
+        names += [str(part), str(PASSAGE_RULE)]
     return blake2b(b"/".join([RECIPE, b"%d" % kind, *(n.encode() for n in names)]), digest_size=12).digest()

@@ -219,7 +219,8 @@ def _widen(scope: Scope, otherwise: str) -> str:
 def _hit(hit: Hit) -> list[Any]:
     what = hit.kind if hit.status == "current" else f"{hit.kind}, {hit.status}"
     place = f"record {hit.record_id}" if hit.record_id else f"event {next(iter(hit.event_ids), '')}"
-    under = f"{when(hit.occurred_at)}  {place}"
+    part = f"  characters {hit.span.start}-{hit.span.end} of {hit.span.total}" if hit.span else ""
+    under = f"{when(hit.occurred_at)}  {place}{part}"
     return [f"{hit.score:.2f}", (what, hit.author or hit.role or ""), (one_line(hit.text, TEXT_SHOWN), under)]
 
 

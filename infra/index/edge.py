@@ -37,6 +37,7 @@ _NAMES: Final = UUID("6f1c5b0a-9b0e-5d3b-8a64-6d6e656d6f6c")
 _VECTOR: Final = "dense"
 # In kilobytes. A graph is built only far above what a scope holds; below it every search is exact.
 _INDEXING_THRESHOLD: Final = 4_000_000
+_WHOLE: Final = tuple(kind for kind in Kind if kind is not Kind.PASSAGE)
 _INDEXED: Final = (*RECORD_LEVELS, "kind", "scope")
 """Keyword indexes; each costs a tenth of a second and some megabytes per shard."""
 
@@ -174,7 +175,10 @@ class EdgeIndex:
     def search(
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
     ) -> list[tuple[int, float]]:
-        """(log position, cosine) of the k nearest vectors of these scopes, best first. Raises SpaceMismatch."""
+        """(log position, cosine) of the k nearest vectors of these scopes, best first; of passages, their numbers.
+
+        Raises SpaceMismatch.
+        """
         with self._lock:
             self._check_open()
             live = self._live
@@ -192,13 +196,16 @@ class EdgeIndex:
             ]
         return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:k]
 
-    def points(self) -> dict[tuple[int, Kind], int]:
-        """(log position, kind) → change number of every point, to be compared with the rows."""
+    def points(self) -> dict[tuple[int, Kind, int], int]:
+        """(log position, kind, part) → change number of every point, to be compared with the rows."""
         with self._lock:
             self._check_open()
             shards = self._live.shards.values() if self._live else ()
             payloads = [values for shard in shards for values in _payloads(shard)]
-        return {(values["position"], Kind[values["kind"]]): values["change"] for values in payloads}
+        return {
+            (values["position"], Kind[values["kind"]], values.get("part", 0)): values["change"]
+            for values in payloads
+        }
 
     def holding(self, positions: Sequence[int]) -> int:
         """How many points it has of the events at these positions."""
@@ -207,12 +214,12 @@ class EdgeIndex:
             live = self._live
             if live is None or not positions:
                 return 0
-            ids: list[Any] = [point_id(live.pointer.space, kind, at) for at in positions for kind in Kind]
+            ids: list[Any] = [point_id(live.pointer.space, kind, at) for at in positions for kind in _WHOLE]
             return sum(
                 len(shard.retrieve(ids[at : at + 1000], with_payload=False, with_vector=False))
                 for shard in live.shards.values()
                 for at in range(0, len(ids), 1000)
-            )
+            ) + sum(_passages_of(shard, positions) for shard in live.shards.values())
 
     def close(self) -> None:
         """Let go of the folder. What was not flushed is filled in again. Idempotent."""
@@ -274,7 +281,7 @@ def _by_shard(
     added: dict[int, list[Point]] = {}
     for one in changes.dropped:
         ids = gone.setdefault(generation.shard_of(one.scope), [])
-        ids.append(point_id(space, one.kind, one.position))
+        ids.append(point_id(space, one.kind, one.position, one.part))
     for row in changes.stored:
         added.setdefault(generation.shard_of(row.scope), []).append(_point(space, row))
     return gone, added
@@ -289,9 +296,10 @@ def _kept(folder: Path, made: Sequence[int]) -> Sequence[int]:
     return made
 
 
-def point_id(space: str, kind: Kind, position: int) -> str:
+def point_id(space: str, kind: Kind, position: int, part: int = 0) -> str:
     """The same for the same vector, so that a repetition adds no second one."""
-    return str(uuid5(_NAMES, f"{space}/{kind.name}/{position}"))
+    of_part = f"/{part}" if kind is Kind.PASSAGE else ""
+    return str(uuid5(_NAMES, f"{space}/{kind.name}/{position}{of_part}"))
 
 
 def _point(space: str, row: StoredVector) -> Point:
@@ -308,7 +316,10 @@ def _point(space: str, row: StoredVector) -> Point:
     }
     if row.session:
         payload["session"] = row.session
-    return Point(point_id(space, row.kind, row.place.position), {_VECTOR: row.values.tolist()}, payload)
+    if row.kind is Kind.PASSAGE:
+        payload["part"] = row.part
+    id = point_id(space, row.kind, row.place.position, row.part)
+    return Point(id, {_VECTOR: row.values.tolist()}, payload)
 
 
 def _key(scope: ScopeIds) -> str:
@@ -339,8 +350,23 @@ def _search(
     from qdrant_edge import Query, QueryRequest
 
     nearest = Query.Nearest(query.values.tolist(), using=_VECTOR)
-    request = QueryRequest(limit=k, query=nearest, filter=_filter(scopes, kind), with_payload=["position"])
-    return [(int((hit.payload or {})["position"]), float(hit.score)) for hit in shard.query(request)]
+    payload = ["position", "part"]
+    request = QueryRequest(limit=k, query=nearest, filter=_filter(scopes, kind), with_payload=payload)
+    found = ((hit.payload or {}, float(hit.score)) for hit in shard.query(request))
+    return [(kind.listed(values["position"], values.get("part", 0)), score) for values, score in found]
+
+
+def _passages_of(shard: EdgeShard, positions: Sequence[int]) -> int:
+    """How many points of passages there are of these events; how many parts each has is not known here."""
+    from qdrant_edge import CountRequest, FieldCondition, Filter, MatchAny
+
+    total = 0
+    for at in range(0, len(positions), 1000):
+        some = MatchAny(list(positions[at : at + 1000]))
+        kind = FieldCondition(key="kind", match=MatchAny([Kind.PASSAGE.name]))
+        inside = Filter(must=[kind, FieldCondition(key="position", match=some)])
+        total += shard.count(CountRequest(filter=inside, exact=True))
+    return total
 
 
 def _payloads(shard: EdgeShard) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _PATIENCE_MS: Final = 2000
 
 # Rows of one scope lie side by side, several to a page: a scope is read with few reads.
@@ -29,7 +29,7 @@ PRAGMA cache_size = -16384;
 _SCHEMA: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE spaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL,
-    position INTEGER NOT NULL);
+    position INTEGER NOT NULL, passages INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE scopes (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL, organization TEXT NOT NULL,
     user TEXT NOT NULL, project TEXT NOT NULL, UNIQUE (tenant, organization, user, project));
 CREATE INDEX scopes_user ON scopes (user);
@@ -40,17 +40,28 @@ CREATE INDEX sources_scope ON sources (scope);
 CREATE TABLE subjects (subject TEXT, position INTEGER, PRIMARY KEY (subject, position)) WITHOUT ROWID;
 CREATE TABLE vectors (space INTEGER, scope INTEGER, kind INTEGER, change INTEGER, position INTEGER NOT NULL,
     before INTEGER, after INTEGER, digest BLOB NOT NULL, vector BLOB NOT NULL,
-    PRIMARY KEY (space, scope, kind, change)) WITHOUT ROWID;
-CREATE UNIQUE INDEX vectors_source ON vectors (position, kind, space);
+    part INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (space, scope, kind, change)) WITHOUT ROWID;
+CREATE UNIQUE INDEX vectors_source ON vectors (position, kind, space, part);
+CREATE INDEX vectors_passages ON vectors (scope) WHERE kind = 3;
 CREATE INDEX vectors_change ON vectors (space, change);
 CREATE INDEX vectors_before ON vectors (before) WHERE before IS NOT NULL;
 CREATE INDEX vectors_after ON vectors (after) WHERE after IS NOT NULL;
 CREATE TABLE dropped (space INTEGER, change INTEGER, kind INTEGER NOT NULL, position INTEGER NOT NULL,
-    scope INTEGER NOT NULL, PRIMARY KEY (space, change)) WITHOUT ROWID;
+    scope INTEGER NOT NULL, part INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (space, change)) WITHOUT ROWID;
 CREATE INDEX dropped_scope ON dropped (space, scope, kind, change);
 CREATE TABLE due (space INTEGER, position INTEGER, PRIMARY KEY (space, position)) WITHOUT ROWID;
 CREATE TABLE fences (target TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
 """
+_TO_FORMAT_2: Final = """
+ALTER TABLE spaces ADD COLUMN passages INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE vectors ADD COLUMN part INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE dropped ADD COLUMN part INTEGER NOT NULL DEFAULT 0;
+DROP INDEX vectors_source;
+CREATE UNIQUE INDEX vectors_source ON vectors (position, kind, space, part);
+CREATE INDEX vectors_passages ON vectors (scope) WHERE kind = 3;
+UPDATE meta SET value = 2 WHERE name = 'format';
+"""
+"""Passages came: what is stored stays, and the passages of older texts are embedded from the start of the log."""
 
 
 class Database:
@@ -121,10 +132,20 @@ class Database:
                 self._writer.execute(statement)
             values = [("format", FORMAT), ("change", 0), ("erasures", 0), ("identity", secrets.randbits(62))]
             self._writer.executemany("INSERT INTO meta VALUES (?, ?)", values)
-        found = self._writer.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+        found = self._format()
+        if found == (1,):
+            for statement in _TO_FORMAT_2.split(";"):
+                self._writer.execute(statement)
+            found = self._format()
         self._writer.execute("COMMIT")
         if found is None or found[0] != FORMAT:
             raise CorruptStore(f"{self._path} has not the format {FORMAT}: remove it, and it is made anew")
+
+    def _format(self) -> tuple[int] | None:
+        found: tuple[int] | None = self._writer.execute(
+            "SELECT value FROM meta WHERE name = 'format'"
+        ).fetchone()
+        return found
 
     def _check_open(self) -> None:
         if self._closed or os.getpid() != self._pid:

@@ -10,7 +10,7 @@ from mnemolog.domain.events import Recorded
 from mnemolog.infra.vectors.numbers import next_change
 
 CHUNK: Final = 500
-_KEY: Final = "space, scope, kind, change, position"
+_KEY: Final = "space, scope, kind, change, position, part"
 
 
 def apply_erasures(conn: sqlite3.Connection, erasures: Iterable[Recorded]) -> None:
@@ -49,17 +49,17 @@ def remove(conn: sqlite3.Connection, positions: Sequence[int]) -> None:
 
 
 def drop(conn: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Remove vectors, and tell those that follow the changes. rows: space, scope, kind, change, position."""
+    """Remove vectors, and tell those that follow the changes. rows: space, scope, kind, change, position, part."""
     first = next_change(conn, len(rows))
     told = [
-        (space, number, kind, position, scope)
-        for number, (space, scope, kind, _, position) in enumerate(rows, first)
+        (space, number, kind, position, scope, part)
+        for number, (space, scope, kind, _, position, part) in enumerate(rows, first)
     ]
     conn.executemany(
         "DELETE FROM vectors WHERE space = ? AND scope = ? AND kind = ? AND change = ?",
         [row[:4] for row in rows],
     )
-    conn.executemany("INSERT INTO dropped VALUES (?, ?, ?, ?, ?)", told)
+    conn.executemany("INSERT INTO dropped VALUES (?, ?, ?, ?, ?, ?)", told)
 
 
 def is_fenced(conn: sqlite3.Connection, names: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mnemolog.domain.passages import PARTS, place_of
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.infra.vectors.database import Database
 from mnemolog.infra.vectors.erasing import apply_erasures, chunks, is_fenced, marks
@@ -36,12 +37,15 @@ from mnemolog.projections.vectors import (
     Place,
     Slice,
     Source,
+    Stage,
     Stamp,
     StoredVector,
     Window,
 )
 
 _SCOPE_LEVELS: Final = "c.tenant, c.organization, c.user, c.project"
+_PROGRESS: Final = {Stage.TEXTS: "position", Stage.PASSAGES: "passages"}
+"""The column of each stage in `spaces`."""
 
 
 class SqliteVectors:
@@ -78,11 +82,10 @@ class SqliteVectors:
         with self._database.read() as conn:
             return dict(conn.execute("SELECT name, position FROM spaces ORDER BY number"))
 
-    def position(self, space: str) -> int:
-        """How far in the log the space is embedded."""
+    def position(self, space: str, stage: Stage = Stage.TEXTS) -> int:
+        """How far in the log this stage of the space is embedded."""
         with self._database.read() as conn:
-            found = space_of(conn, space)
-        return found[2] if found else 0
+            return _progress(conn, space, stage) or 0
 
     def drop_space(self, space: str) -> int:
         """Remove every vector of the space; how many there were."""
@@ -126,11 +129,13 @@ class SqliteVectors:
     def commit(self, batch: Batch, erasures: ErasureReader) -> Outcome:
         """Store a batch and its position in one transaction, in which the log's erasures are looked at first."""
         with self._database.write() as conn:
-            number, _, position = _required(conn, batch.space)
-            if position != batch.after:
+            number = _required(conn, batch.space)[0]
+            if _progress(conn, batch.space, batch.stages[0]) != batch.after:
                 return Outcome(False)
             _take_in(conn, erasures)
-            conn.execute("UPDATE spaces SET position = ? WHERE number = ?", (batch.position, number))
+            for column in map(_PROGRESS.__getitem__, batch.stages):
+                moved = f"UPDATE spaces SET {column} = ? WHERE number = ? AND {column} = ?"
+                conn.execute(moved, (batch.position, number, batch.after))
             settled = [(number, position) for position in batch.settled]
             conn.executemany("DELETE FROM due WHERE space = ? AND position = ?", settled)
             _insert_sources(conn, batch.sources)
@@ -162,7 +167,10 @@ class SqliteVectors:
             last = "SELECT coalesce(max(change), 0) FROM {} WHERE space = ? AND scope = ? AND kind = ?"
             stamp = Stamp(*(conn.execute(last.format(t), at).fetchone()[0] for t in ("vectors", "dropped")))
             whole = since.written < 0 or stamp.removed != since.removed
-            query = "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
+            query = (
+                f"SELECT {_listed(kind)}, vector FROM vectors"
+                " WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
+            )
             rows = conn.execute(query, (*at, -1 if whole else since.written)).fetchall()
             return _sliced(rows, found[1], stamp, whole)
 
@@ -174,36 +182,37 @@ class SqliteVectors:
                 return Changes((), (), after)
             query = (
                 f"SELECT v.change, v.kind, v.position, s.event_id, {_SCOPE_LEVELS}, s.session, s.record, s.origin,"
-                " s.occurred_us, v.vector FROM vectors v JOIN sources s ON s.position = v.position"
+                " s.occurred_us, v.part, v.vector FROM vectors v JOIN sources s ON s.position = v.position"
                 " JOIN scopes c ON c.number = v.scope WHERE v.space = ? AND v.change > ? ORDER BY v.change LIMIT ?"
             )
             stored = [_stored(row) for row in conn.execute(query, (found[0], after, limit))]
             upto = stored[-1].change if len(stored) == limit else get_number(conn, "change")
             query = (
-                f"SELECT d.change, d.kind, d.position, {_SCOPE_LEVELS} FROM dropped d"
+                f"SELECT d.change, d.kind, d.position, d.part, {_SCOPE_LEVELS} FROM dropped d"
                 " JOIN scopes c ON c.number = d.scope WHERE d.space = ? AND d.change > ? AND d.change <= ?"
             )
             gone = [
-                Dropped(change, Kind(kind), position, scope_from(*levels))
-                for change, kind, position, *levels in conn.execute(query, (found[0], after, upto))
+                Dropped(change, Kind(kind), position, scope_from(*levels), part)
+                for change, kind, position, part, *levels in conn.execute(query, (found[0], after, upto))
             ]
         return Changes(gone, stored, upto)
 
     def standing(
         self, space: str, scopes: Collection[ScopeIds], kind: Kind, positions: Sequence[int]
     ) -> set[int]:
-        """Those of the positions that have a vector of this kind in one of these scopes."""
+        """Those of the positions (of passages: the numbers) that have a vector of this kind in one of these scopes."""
         standing: set[int] = set()
         with self._database.read() as conn:
             found, inside = space_of(conn, space), set(find_scopes(conn, scopes))
             if found is None:
                 return standing
             for some in chunks(positions):
-                wanted = f"position IN ({marks(some)}) AND kind = ? AND space = ?"
-                query = f"SELECT position, scope FROM vectors WHERE {wanted}"
-                rows = conn.execute(query, [*some, int(kind), found[0]])
-                standing |= {position for position, scope in rows if scope in inside}
-        return standing
+                events = some if kind is not Kind.PASSAGE else sorted({place_of(one)[0] for one in some})
+                wanted = f"position IN ({marks(events)}) AND kind = ? AND space = ?"
+                query = f"SELECT {_listed(kind)}, scope FROM vectors WHERE {wanted}"
+                rows = conn.execute(query, [*events, int(kind), found[0]])
+                standing |= {listed for listed, scope in rows if scope in inside}
+        return standing & set(positions)
 
     def count(self, space: str, scopes: Collection[ScopeIds], kind: Kind) -> int:
         """How many vectors of this kind these scopes have."""
@@ -216,11 +225,14 @@ class SqliteVectors:
             return sum(conn.execute(query, (found[0], n, int(kind))).fetchone()[0] for n in numbers)
 
     def largest(self) -> int:
-        """How many events the scope has that has most."""
-        query = "SELECT count(*) FROM sources GROUP BY scope ORDER BY 1 DESC LIMIT 1"
+        """How many events, or passages, the scope has that has most."""
+        counts = (
+            "SELECT count(*) FROM sources GROUP BY scope ORDER BY 1 DESC LIMIT 1",
+            f"SELECT count(*) FROM vectors WHERE kind = {Kind.PASSAGE:d} GROUP BY scope ORDER BY 1 DESC LIMIT 1",
+        )
         with self._database.read() as conn:
-            found = conn.execute(query).fetchone()
-        return int(found[0]) if found else 0
+            found = [conn.execute(query).fetchone() for query in counts]
+        return max(int(row[0]) if row else 0 for row in found)
 
     def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
         """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
@@ -249,10 +261,10 @@ class SqliteVectors:
         return total
 
     def dump(self, space: str) -> list[tuple[object, ...]]:
-        """Every vector of the space as (position, kind, before, after, digest, bytes), ordered."""
+        """Every vector of the space as (position, kind, before, after, digest, bytes, part), ordered."""
         query = (
-            "SELECT position, kind, before, after, digest, vector FROM vectors"
-            " WHERE space = (SELECT number FROM spaces WHERE name = ?) ORDER BY position, kind"
+            "SELECT position, kind, before, after, digest, vector, part FROM vectors"
+            " WHERE space = (SELECT number FROM spaces WHERE name = ?) ORDER BY position, kind, part"
         )
         with self._database.read() as conn:
             return [tuple(row) for row in conn.execute(query, (space,))]
@@ -263,6 +275,16 @@ def _required(conn: sqlite3.Connection, space: str) -> tuple[int, int, int]:
     if found is None:
         raise SpaceMismatch("the stored spaces", space)
     return found
+
+
+def _progress(conn: sqlite3.Connection, space: str, stage: Stage) -> int | None:
+    found = conn.execute(f"SELECT {_PROGRESS[stage]} FROM spaces WHERE name = ?", (space,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _listed(kind: Kind) -> str:
+    """What a vector goes by, as `Kind.listed`."""
+    return f"position * {PARTS} + part" if kind is Kind.PASSAGE else "position"
 
 
 def _take_in(conn: sqlite3.Connection, erasures: ErasureReader) -> int:
@@ -314,17 +336,18 @@ def _insert_vectors(conn: sqlite3.Connection, space: int, made: Sequence[Made]) 
 def _put(conn: sqlite3.Connection, space: int, scope: int, made: Made) -> None:
     """A vector from the same texts stays; one from others takes the place of the old one."""
     window, kind = made.window, int(made.kind)
-    at = (window.centre.position, kind, space)
-    query = "SELECT digest FROM vectors WHERE position = ? AND kind = ? AND space = ?"
+    at = (window.centre.position, kind, space, made.part)
+    same = "position = ? AND kind = ? AND space = ? AND part = ?"
+    query = f"SELECT digest FROM vectors WHERE {same}"
     found = conn.execute(query, at).fetchone()
     if found is not None and found[0] == made.digest:
         return
     if found is not None:
-        conn.execute("DELETE FROM vectors WHERE position = ? AND kind = ? AND space = ?", at)
+        conn.execute(f"DELETE FROM vectors WHERE {same}", at)
     near = [place.position if place else None for place in (window.before, window.after)]
     conn.execute(
-        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (space, scope, kind, next_change(conn), at[0], *near, made.digest, _packed(made.values)),
+        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (space, scope, kind, next_change(conn), at[0], *near, made.digest, _packed(made.values), made.part),
     )
 
 
@@ -360,10 +383,10 @@ def _sliced(rows: Sequence[tuple[int, bytes]], dimensions: int, stamp: Stamp, wh
 
 
 def _stored(row: tuple[Any, ...]) -> StoredVector:
-    change, kind, position, event_id, *levels, session, record, origin, occurred_us, raw = row
+    change, kind, position, event_id, *levels, session, record, origin, occurred_us, part, raw = row
     place, scope = Place(position, event_id), scope_from(*levels)
     return StoredVector(
-        change, Kind(kind), place, scope, session, record, origin, occurred_us, _unpacked(raw)
+        change, Kind(kind), place, scope, session, record, origin, occurred_us, _unpacked(raw), part
     )
 
 

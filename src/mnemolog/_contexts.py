@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from mnemolog._guard import Guard, without_session
 from mnemolog._reading import Reader, Stated, Views
-from mnemolog._recalling import MAX_QUERY
+from mnemolog._recalling import MAX_QUERY, Found
 from mnemolog._tokens import Remembering, Tokenizer, token_counter
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
+from mnemolog.domain.blueprint import blueprint
 from mnemolog.domain.context import (
     GROUPS,
     Assembly,
@@ -31,9 +32,18 @@ from mnemolog.domain.events import ContextAssembled, Receipt
 from mnemolog.domain.landmarks import Mark
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status
-from mnemolog.domain.rendering import assemble, preview, speaker, written
+from mnemolog.domain.rendering import (
+    FOOTER,
+    HEADER,
+    assemble,
+    fitting,
+    preview,
+    speaker,
+    written,
+)
 from mnemolog.domain.scope import ANY, RECORD_LEVELS, SESSION_LEVELS, Scope, ScopeIds
 from mnemolog.projections import catalog, summaries_view, turns_view
+from mnemolog.projections.passages import PassageRow
 from mnemolog.projections.summaries_view import SummaryRow
 from mnemolog.projections.turns_view import TurnRow
 from mnemolog.projections.working import TaskState
@@ -131,13 +141,17 @@ class Contexts:
     def _portions(self, asked: Asked, views: Views, shares: dict[str, float]) -> list[Portion]:
         floors = self._store.policy.context.floors
         made = []
-        for group, lists in self._gathered(asked, views):
+        room = shares.get("boot", 0.0) * (asked.budget - asked.count(HEADER + FOOTER))
+        for group, lists in self._gathered(asked, views, room):
             share, floor = shares[group] / len(lists), getattr(floors, group) / 100 / len(lists)
             made += [Portion(share, floor, entries) for entries in lists]
         return made
 
-    def _gathered(self, asked: Asked, views: Views) -> Iterator[tuple[str, list[list[Entry]]]]:
-        """For each group what competes in it, best first. Memory has two halves: records, and turns found."""
+    def _gathered(self, asked: Asked, views: Views, room: float) -> Iterator[tuple[str, list[list[Entry]]]]:
+        """For each group what competes in it, best first. Memory has two halves: records, and turns found.
+
+        room: tokens of boot memory.
+        """
         needed = {"boot", "tools", "memory"} & set(asked.groups)
         records = self._reader.current(views, asked.scope, asked.now) if needed else []
         summary = self._summary(asked, views)
@@ -145,8 +159,7 @@ class Contexts:
         found = self._found(asked, views)
         for group in asked.groups:
             if group == "boot":
-                rules = [record_entry(*each, asked.session) for each in records if _is_rule(each[0])]
-                yield group, [[*rules, *self._blueprint(asked, views)]]
+                yield group, [self._boot(asked, views, records, room)]
             elif group == "tools":
                 references = [each for each in records if each[0].kind == "reference"]
                 lookups = [record_entry(*each, asked.session) for each in references]
@@ -156,12 +169,12 @@ class Contexts:
             else:
                 yield group, [self._of_session(asked, summary, raw)]
 
-    def _found(self, asked: Asked, views: Views) -> list[TurnRow | Record]:
+    def _found(self, asked: Asked, views: Views) -> list[Found]:
         """As many as memory can have: beside other layers it seldom gets half of the budget."""
         if "memory" not in asked.groups:
             return []
         most = asked.candidates if len(asked.groups) == 1 else 10 + asked.candidates // 2
-        return [row for row, _ in self._reader.found(views, asked.scope, asked.query, most, asked.now)]
+        return self._reader.found(views, asked.scope, asked.query, most, asked.now)
 
     def _tasks(self, asked: Asked, views: Views) -> list[Entry]:
         """The task that changed last is what is being done now."""
@@ -171,10 +184,17 @@ class Contexts:
         layers = [Layer.WORKING] * (len(states) - 1) + [Layer.STATE]
         return [_task_entry(state, layer) for state, layer in zip(states, layers, strict=False)][::-1]
 
-    def _blueprint(self, asked: Asked, views: Views) -> list[Entry]:
-        view = views.of("summaries", asked.scope)
-        found = summaries_view.blueprint(view.conn, view.scopes)
-        return [] if found is None else [_summary_entry(found, Layer.BOOT, "blueprint: ")]
+    def _boot(self, asked: Asked, views: Views, records: Sequence[Stated], room: float) -> list[Entry]:
+        """The rules, and behind them as much of the project's blueprint as has room; the rest of it is memory."""
+        rules = [record_entry(*each, asked.session) for each in records if _is_rule(each[0])]
+        if asked.scope.project in (None, ANY):
+            return rules
+        scopes = views.of("curated", asked.scope).scopes
+        ours = [each for each in records if scopes[each[0].scope].project is not None]
+        guides = [
+            replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in blueprint(ours)
+        ]
+        return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
         """Of the session; a new one begins with the summary of the last session of the same project."""
@@ -332,25 +352,28 @@ def _is_rule(record: Record) -> bool:
     return record.kind == "constraint" and record.trust >= Tier.USER_STATED
 
 
-def _by_relevance(asked: Asked, records: Sequence[Stated], found: Iterable[TurnRow | Record]) -> list[Entry]:
+def _by_relevance(asked: Asked, records: Sequence[Stated], found: Iterable[Found]) -> list[Entry]:
     """Records that answer, then the others by kind, trust and time; low trust goes first when it is tight."""
     mine = {each[0].id: each for each in records if not _is_rule(each[0]) and each[0].kind != "reference"}
-    answers = [one.id for one in found if isinstance(one, Record) and one.id in mine]
+    answers = [row.id for row in (one.row for one in found) if isinstance(row, Record) and row.id in mine]
     order = [mine[id] for id in dict.fromkeys([*answers, *mine])]
     trusted = [each for each in order if each[0].trust > Tier.UNTRUSTED_TOOL]
     others = [each for each in order if each[0].trust <= Tier.UNTRUSTED_TOOL]
     return [record_entry(*each, asked.session) for each in (*trusted, *others)]
 
 
-def _recalled(asked: Asked, found: Iterable[TurnRow | Record]) -> list[Entry]:
+def _recalled(asked: Asked, found: Iterable[Found]) -> list[Entry]:
     """Turns by how well they answer. Those of the session itself stand where they were said."""
-    return [_turn_entry(row, asked.session) for row in found if isinstance(row, TurnRow)]
+    return [_turn_entry(one.row, asked.session, one.passage) for one in found if isinstance(one.row, TurnRow)]
 
 
-def _turn_entry(row: TurnRow, session: str | None) -> Entry:
+def _turn_entry(row: TurnRow, session: str | None, passage: PassageRow | None = None) -> Entry:
+    """passage: of a large text what a search found; but what was said in this session stays whole."""
     own, tier = row.session is not None and row.session == session, Tier(row.origin)
     total = None if row.blob is None else int(row.blob["chars"])
-    text, reference = _shown(row.text, row.kind, row.event_id, tier, own, total)
+    if own and total is None and row.tool is None:
+        passage = None
+    text, reference = _shown(row, tier, own, total, passage)
     return Entry(
         row.event_id,
         1,
@@ -366,20 +389,24 @@ def _turn_entry(row: TurnRow, session: str | None) -> Entry:
 
 
 def _shown(
-    text: str, kind: str, event_id: str, origin: Tier, own: bool, total: int | None
+    row: TurnRow, origin: Tier, own: bool, total: int | None, passage: PassageRow | None
 ) -> tuple[str, str | None]:
     """The text that may enter, and the reference beside it or in its place.
 
     Text of untrusted origin enters a context outside its own session only as a labelled reference.
     """
-    size = len(text) if total is None else total
-    where = f"{size} characters; read_output {event_id}"
+    where = f"{len(row.text) if total is None else total} characters"
+    if passage is not None:
+        where = f"characters {passage.start}-{passage.end} of {passage.total}"
+    where = f"{where}; read_output {row.event_id}"
     if origin <= Tier.UNTRUSTED_TOOL and not own:
         return "", f"[{_origin(origin)}: {where}]"
-    if kind not in ("tool_call", "tool_result") and total is None:
-        return text, None
-    begin, cut = preview(text)
-    return (begin, f"[{where}]") if cut or total is not None else (text, None)
+    if passage is not None:
+        return passage.text, f"[{where}]"
+    if row.kind not in ("tool_call", "tool_result") and total is None:
+        return row.text, None
+    begin, cut = preview(row.text)
+    return (begin, f"[{where}]") if cut or total is not None else (row.text, None)
 
 
 def _task_entry(state: TaskState, layer: Layer) -> Entry:

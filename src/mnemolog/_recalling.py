@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from mnemolog._shown import record_hit, status_named, turn_hit
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.passages import number_of, place_of
 from mnemolog.domain.principal import levels_asked
 from mnemolog.domain.records import RECORD_KINDS, Record
-from mnemolog.domain.retrieval import Facts, Ranked
+from mnemolog.domain.retrieval import RERANK, Facts, Ranked, reranked
 from mnemolog.domain.scope import Scope
 from mnemolog.domain.timewords import time_words
 from mnemolog.infra.compose import Store
-from mnemolog.projections import turns_view
+from mnemolog.projections import passages, turns_view
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question
+from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question, Ranking
+from mnemolog.projections.passages import PassageRow
 from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
@@ -28,12 +30,12 @@ if TYPE_CHECKING:
 MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
 """Characters of a query that are searched for."""
+RERANKED: Final = 30
+"""How many of the first hits a reranker looks at."""
 TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
 STRICT_US: Final = 32 * 86_400_000_000
 """Microseconds of the longest stretch, a month, by which words such as "last week" bound when a thing was said."""
 Moment = datetime | str | None
-Found = tuple[TurnRow | Record, Ranked]
-"""What was found, and how."""
 
 
 class Asking(TypedDict, total=False):
@@ -69,6 +71,33 @@ class Asked:
     history: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, and how. passage: what is shown of a large turn."""
+
+    row: TurnRow | Record
+    ranked: Ranked
+    passage: PassageRow | None = None
+
+    @property
+    def text(self) -> str:
+        """What a reader is shown of it."""
+        if self.passage is not None:
+            return self.passage.text
+        return self.row.text if isinstance(self.row, TurnRow) else self.row.content or ""
+
+    @property
+    def hit(self) -> Hit:
+        if isinstance(self.row, TurnRow):
+            return turn_hit(self.row, self.ranked, self.passage)
+        return record_hit(self.row, self.ranked)
+
+    def lifted(self, lift: float) -> Found:
+        """With what a reranker adds."""
+        signals = {**self.ranked.signals, RERANK: lift}
+        return replace(self, ranked=replace(self.ranked, score=self.ranked.score + lift, signals=signals))
+
+
 class Recaller:
     """Answers one principal's questions."""
 
@@ -82,7 +111,7 @@ class Recaller:
         ingress.whole(k, "k", 1, MAX_K)
         at_least = self._store.log.head() if asked.at_least is None else asked.at_least
         with self._reader.views(at_least) as views:
-            return [_hit(row, one) for row, one in self.found(views, scope, query, k, asked)]
+            return [one.hit for one in self.found(views, scope, query, k, asked)]
 
     def found(self, views: Views, scope: Scope, query: str, k: int, asked: Asked) -> list[Found]:
         """The best `k` as they stand in their views, best first."""
@@ -90,7 +119,10 @@ class Recaller:
         levels = levels_asked(scope, asked.exact)
         turns, records = (views.of(name, scope, levels) for name in ("turns", "curated"))
         places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
-        return self._rows(self._search.search(question, places), places, question.now)
+        reranks = self._store.reranking.enabled
+        wanted = replace(question, k=max(k, RERANKED)) if reranks else question
+        found = self._rows(self._search.search(wanted, places), places, question.now)
+        return self._reranked(question.text, found)[:k] if reranks else found
 
     def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
         now = self._reader.moment(scope, asked.now)
@@ -122,20 +154,28 @@ class Recaller:
             history=asked.history,
         )
 
-    def _rows(self, found: list[Ranked], at: Places, now: datetime) -> list[Found]:
-        keys = [one.candidate.key for one in found]
-        rows = turns_view.at(at.turns, [key for key in keys if key > 0], at.turn_scopes)
+    def _reranked(self, question: str, found: list[Found]) -> list[Found]:
+        """In the order that they have when the first ones were looked at again."""
+        scores = self._store.reranking.scores(question, [one.text for one in found[:RERANKED]])
+        if scores is None:
+            return found
+        lifted = [one.lifted(lift) for one, lift in zip(found, reranked(scores, len(found)), strict=True)]
+        return sorted(lifted, key=lambda one: one.ranked.score, reverse=True)
+
+    def _rows(self, ranking: Ranking, at: Places, now: datetime) -> list[Found]:
+        keys = [one.candidate.key for one in ranking.ranked]
+        turns = [key for key in keys if key > 0]
+        rows = turns_view.at(at.turns, turns, at.turn_scopes)
+        numbers = [ranking.passages.get(key, number_of(key, 0)) for key in turns]
+        shown = passages.at(at.turns, numbers, at.turn_scopes)
+        parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
         whole: list[Found] = []
-        for one in found:
+        for one in ranking.ranked:
             key = one.candidate.key
             if key in rows:
-                whole.append((rows[key], one))
+                whole.append(Found(rows[key], one, parts.get(key)))
             elif -key in records and records[-key].content is not None:
-                whole.append((records[-key], one))
+                whole.append(Found(records[-key], one))
         return whole
-
-
-def _hit(row: TurnRow | Record, ranked: Ranked) -> Hit:
-    return turn_hit(row, ranked) if isinstance(row, TurnRow) else record_hit(row, ranked)

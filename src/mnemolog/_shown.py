@@ -9,8 +9,9 @@ from mnemolog.domain.events import Recorded
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import Record, Status
 from mnemolog.domain.retrieval import Ranked
+from mnemolog.projections.passages import PassageRow, text_in
 from mnemolog.projections.turns_view import TurnRow
-from mnemolog.results import Hit
+from mnemolog.results import Hit, Span
 
 
 def record_hit(record: Record, ranked: Ranked) -> Hit:
@@ -29,10 +30,11 @@ def record_hit(record: Record, ranked: Ranked) -> Hit:
     )
 
 
-def turn_hit(row: TurnRow, ranked: Ranked | None = None) -> Hit:
-    """Without `ranked`, as something that was asked for by its id."""
+def turn_hit(row: TurnRow, ranked: Ranked | None = None, passage: PassageRow | None = None) -> Hit:
+    """Without `ranked`, as something that was asked for by its id. passage: what is shown of a large text."""
     return Hit(
-        text=row.text,
+        text=passage.text if passage else row.text,
+        span=Span(passage.start, passage.end, passage.total) if passage else None,
         score=ranked.score if ranked else 0.0,
         signals=ranked.signals if ranked else {},
         event_ids=(row.event_id,),
@@ -54,9 +56,7 @@ def status_named(name: str) -> Status:
 
 
 def text_of(recorded: Recorded) -> str:
-    event = recorded.event
-    for field in ("content", "output", "arguments"):
-        text = getattr(event, field, None)
-        if isinstance(text, str):
-            return text
+    text = text_in(recorded.event)
+    if text is not None:
+        return text
     raise NotFound(f"event {recorded.envelope.id} is a {recorded.envelope.topic}: it has no text")

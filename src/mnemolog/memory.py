@@ -33,6 +33,7 @@ from mnemolog.results import Context, Hit, MemoryRecord, OutputRange
 
 if TYPE_CHECKING:
     from mnemolog.projections.embedding import Embedder
+    from mnemolog.projections.reranking import Reranker
 
 Moment = datetime | str | None
 
@@ -69,16 +70,19 @@ class Memory:
         clock: Clock | None = None,
         ids: Ids | None = None,
         embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
     ) -> Self:
         """Open the memory in a data directory, and create what is missing.
 
         background=False starts no thread: views then advance when they are read, nobody writes summaries, and
-        vectors wait for `operations.embed`. embedder: one of your own, instead of the one of the settings.
+        vectors wait for `operations.embed`. embedder, reranker: of your own, instead of those of the settings.
         clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
         another one (with background) takes over when it is gone. Raises KeysMissing; NotFound where create=False.
         """
         given = settings or Settings.load()
-        with open_store(Path(path), given, create=create, clock=clock, ids=ids, embedder=embedder) as store:
+        with open_store(
+            Path(path), given, create=create, clock=clock, ids=ids, embedder=embedder, reranker=reranker
+        ) as store:
             memory = cls(store, principal)
             store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
         return memory

@@ -270,6 +270,7 @@ class Operations:
         """Where the background work crashed since it was started, and whether it goes on."""
         troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
         troubles.append(("summaries' worker", self._store.summarising.trouble))
+        troubles.append(("the reranker", self._store.reranking.trouble))
         troubles.append(("the look at other processes", self._store.leadership.trouble))
         for name, trouble in troubles:
             if trouble.crashes:

@@ -15,11 +15,22 @@ from mnemolog.domain.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Characters [start, end) of a recorded text that has `total` characters: what `read_output` takes."""
+
+    start: int
+    end: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One result of `recall`.
 
-    text: the stored text (a preview for large outputs); score: higher is better, comparable within one recall;
-    signals: the scores that it is made of; event_ids: where it comes from; record_id: set for records only;
+    text: the stored text, or the passage of a large one that answers best; span: where that passage stands in the
+    text of the event, None where `text` is no passage (of `get`, a preview of a very large one);
+    score: higher is better, comparable within one recall; signals: the scores that it is made of;
+    event_ids: where it comes from; record_id: set for records only;
     kind: turn, chunk, tool_call, tool_result, or the record's kind.
     """
 
@@ -36,6 +47,7 @@ class Hit:
     status: str = "current"
     origin: Tier = Tier.IMPORT
     session: str | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,12 @@ from mnemolog.projections.scopes import ScopeTable
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.turns_view import TurnsView
 
-INDEX = SqliteLexicalIndex("turns")
+INDEX, PASSAGES = SqliteLexicalIndex("turns"), SqliteLexicalIndex("passages_lex")
 VIEW = TurnsView(INDEX, default_analyzer())
 
 
 def turns() -> Turns:
-    return Turns(INDEX, default_analyzer())
+    return Turns(INDEX, PASSAGES, default_analyzer())
 
 
 def scopes_of(conn: Any, user: str | None = "u1", project: str | None = None) -> list[int]:
@@ -249,7 +249,7 @@ def test_promise_10_nothing_of_a_failed_fold_is_remembered(tmp_path: Path) -> No
     poison = log.turn("poison", "u1")
     log.turn("b", "u2")
     log.turn("c", "u1")
-    runner = runner_over(log, tmp_path, Failing(INDEX, default_analyzer()))
+    runner = runner_over(log, tmp_path, Failing(INDEX, PASSAGES, default_analyzer()))
     log.dismiss("turns", poison)
     runner.catch_up("turns")
     assert (found(runner, "b", "u2"), found(runner, "c", "u1"), found(runner, "c", "u2")) == (
@@ -257,7 +257,7 @@ def test_promise_10_nothing_of_a_failed_fold_is_remembered(tmp_path: Path) -> No
         ["c"],
         [],
     )
-    assert [row[-2] for row in runner.dump("turns") if row[0] == "indexed"] == [1, 1]
+    assert [row[-4] for row in runner.dump("turns") if row[0] == "indexed"] == [1, 1]
 
 
 STEPS = st.lists(

@@ -72,7 +72,7 @@ def test_i05_what_is_sent_again_has_no_second_vector(memory: Memory) -> None:
         memory.record_turn(U1, role="user", content="the walrus", key="once")
         memory.recall(U1, "walrus")
     points = memory._store.vectors._index.points()
-    assert sorted(kind for _, kind in points) == [Kind.TURN, Kind.WINDOW]
+    assert sorted(kind for _, kind, _ in points) == [Kind.TURN, Kind.WINDOW]
     memory.operations.rebuild("index")
     assert memory._store.vectors._index.points() == points
 
@@ -106,7 +106,7 @@ def test_promise_8_no_vector_is_left_of_what_was_erased(memory: Memory, what: st
         indexed = "index" in path.relative_to(memory.path).parts
         wanted = map(widened, stored) if indexed else [*stored, *forms(SECRET)]
         assert not path.is_file() or not any(raw in path.read_bytes() for raw in wanted), path
-    points = {position for position, _ in vectors._index.points()}
+    points = {position for position, *_ in vectors._index.points()}
     assert turn.position not in points and note.position not in points
     left = texts(memory, U1, "it", kinds=["turn"])
     assert set(left) == ({"before it", "behind it"} if what in ("event", "record") else set())

@@ -40,7 +40,7 @@ def test_a_killed_worker_goes_on(make_world: Callable[..., World], tmp_path: Pat
     erased = set(ERASED) if what == "erase" else set()
     assert len(found) == 2 * (TURNS - len(erased))
     assert world.indexed() == world.stored()
-    changes = {(row.place.position, row.kind): row.change for row in all_stored(world)}
+    changes = {(row.place.position, row.kind, row.part): row.change for row in all_stored(world)}
     assert world.index.points() == changes
     assert world.rows.holding(sorted(erased)) == 0
     world.close()

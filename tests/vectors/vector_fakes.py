@@ -12,6 +12,7 @@ from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.index import EdgeIndex
 from mnemolog.infra.vectors import SqliteVectors
 from mnemolog.projections.dense import DenseScan
+from mnemolog.projections.vectors import Kind
 from support import ROOT
 
 sys.path.append(str(ROOT / "tests" / "projections"))
@@ -41,15 +42,20 @@ class World:
     def dump(self) -> list[tuple[object, ...]]:
         return self.rows.dump(self.embedder.space)
 
-    def indexed(self) -> set[tuple[int, int]]:
-        return {(position, int(kind)) for position, kind in self.index.points()}
+    def indexed(self) -> set[tuple[int, ...]]:
+        return {named(position, kind, part) for position, kind, part in self.index.points()}
 
-    def stored(self) -> set[tuple[int, int]]:
-        return {(row[0], row[1]) for row in self.dump()}  # type: ignore[misc]
+    def stored(self) -> set[tuple[int, ...]]:
+        return {named(row[0], row[1], row[6]) for row in self.dump()}  # type: ignore[misc]
 
     def close(self) -> None:
         self.index.close()
         self.rows.close()
+
+
+def named(position: int, kind: int, part: int) -> tuple[int, ...]:
+    """A vector as tests call it: with its part where it is of a passage."""
+    return (position, int(kind), part) if kind == Kind.PASSAGE else (position, int(kind))
 
 
 def of_user(user: str = "u1") -> ScopeIds:
