@@ -350,6 +350,10 @@ def replay(url: str, folder: Path, quick: bool) -> None:
     table(f"Replay of {head:,} events", ("", "log events/s", ""), rows)
 
 
+def asked(memory: Memory, person: int, question: str) -> float:
+    return 1e3 * seconds(lambda: memory.recall(_data.scope(person, 0), question))
+
+
 def recall(url: str, folder: Path, quick: bool) -> None:
     """Questions by people who speak the language they ask in, each in a scope of the person's own."""
     rows = []
@@ -357,10 +361,8 @@ def recall(url: str, folder: Path, quick: bool) -> None:
         head = memory._store.log.head()
         for name in _data.LANGUAGES:
             own = [person for person in range(PEOPLE) if _data.language(person) is _data.LANGUAGES[name]]
-            asked = enumerate(_data.questions(name, 300))
             times = [
-                1e3 * seconds(lambda at=at, q=q: memory.recall(_data.scope(own[at % len(own)], 0), q))
-                for at, q in asked
+                asked(memory, own[at % len(own)], each) for at, each in enumerate(_data.questions(name, 300))
             ]
             p95 = percentile(times, 0.95)
             said = verdict(p95, 40, lower_is_better=True)

@@ -27,7 +27,9 @@ def in_curated(conn: Connection, event_ids: Sequence[str]) -> int:
     """Assertions that are more than a tombstone."""
     rows = Tables(MetaData()).assertions
     return sum(
-        conn.execute(select(func.count()).where(rows.c.event_id.in_(ids), rows.c.forgotten.is_(False))).scalar_one()
+        conn.execute(
+            select(func.count()).where(rows.c.event_id.in_(ids), rows.c.forgotten.is_(False))
+        ).scalar_one()
         for ids in _chunks(event_ids)
     )
 
