@@ -1,10 +1,13 @@
-"""The log in PostgreSQL: `python bench/postgres.py [--quick] [--only SECTION ...]`, on a server of its own with fsync.
+"""PostgreSQL underneath: `python bench/postgres.py [--quick] [--only SECTION ...]`, on a server of its own with fsync.
 
 append: durable appends a second at the log, 1 and 100 per call with 1, 4 and 16 threads, beside bare psycopg with as
 many connections that insert the same bytes under the same unique indexes with a hash.
 processes: the same one by one from several processes, each with a log of its own.
 lag: milliseconds from an append's return to a reader in another log hearing of it; and what a transaction that stays
 open for a second does to readers and writers.
+
+replay: log events a second that a rebuild of each view folds, log and views in PostgreSQL.
+recall: milliseconds of `Memory.recall(k=10)` over both views, questions of 3 to 8 words (words alone, no encoder).
 
 Rates are medians over rounds in which everything that is compared takes its turn.
 """
@@ -27,12 +30,13 @@ from typing import Any, Final
 
 import _data
 import psycopg
-from _measure import interleaved, machine, percentile, ratio, table, verdict
+from _measure import interleaved, machine, percentile, ratio, seconds, table, verdict
 
 from mnemolog import Memory
 from mnemolog.domain.events import Draft
 from mnemolog.infra.postgres.cluster import Cluster
 from mnemolog.infra.postgres.log import PostgresEventLog
+from mnemolog.infra.settings import Settings
 
 PEOPLE: Final = 100
 PROCESSES: Final = 4
@@ -299,7 +303,74 @@ def _heard(reader: PostgresEventLog, writer: PostgresEventLog) -> float:
     return max(0.0, moments[0] - appended)
 
 
-SECTIONS: Final = {"append": append, "processes": processes, "lag": lag}
+@contextmanager
+def kept_in(url: str) -> Iterator[None]:
+    """Memories that are opened inside keep log and views in this server."""
+    from unittest.mock import patch
+
+    from mnemolog.infra import compose
+    from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
+    from mnemolog.infra.postgres.views import PostgresViews
+
+    def log(path: Path, *parts: Any, **options: Any) -> PostgresEventLog:
+        path.touch()
+        return PostgresEventLog(url, *parts, schema=path.parent.name, **options)
+
+    def views(path: Path) -> PostgresViews:
+        return PostgresViews(url, schema=f"{path.parent.name}_views")
+
+    with patch.multiple(
+        compose, SqliteEventLog=log, SqliteViews=views, SqliteLexicalIndex=PostgresLexicalIndex
+    ):
+        yield
+
+
+@contextmanager
+def filled(url: str, folder: Path, events: int) -> Iterator[Memory]:
+    settings = Settings.load(embedder="none")
+    with (
+        kept_in(url),
+        Memory.open(folder / f"filled{next(_SCHEMAS)}", background=False, settings=settings) as memory,
+    ):
+        _data.load(memory, _data.mixed(PEOPLE, events))
+        memory.operations.catch_up(timeout=3_600)
+        yield memory
+
+
+def replay(url: str, folder: Path, quick: bool) -> None:
+    """Each view from position 0."""
+    with filled(url, folder, 5_000 if quick else 20_000) as memory:
+        head, names = memory._store.log.head(), memory._store.runner.names()
+        times = interleaved(
+            2, {name: lambda name=name: seconds(lambda: memory.operations.rebuild(name)) for name in names}
+        )
+    rows = [(name, f"{head / median(each):,.0f}", "") for name, each in times.items()]
+    rate = head / median([sum(each) for each in zip(*times.values(), strict=True)])
+    rows.append(("all of them", f"{rate:,.0f}", verdict(rate, 2_000)))
+    table(f"Replay of {head:,} events", ("", "log events/s", ""), rows)
+
+
+def asked(memory: Memory, person: int, question: str) -> float:
+    return 1e3 * seconds(lambda: memory.recall(_data.scope(person, 0), question))
+
+
+def recall(url: str, folder: Path, quick: bool) -> None:
+    """Questions by people who speak the language they ask in, each in a scope of the person's own."""
+    rows = []
+    with filled(url, folder, 10_000 if quick else 100_000) as memory:
+        head = memory._store.log.head()
+        for name in _data.LANGUAGES:
+            own = [person for person in range(PEOPLE) if _data.language(person) is _data.LANGUAGES[name]]
+            times = [
+                asked(memory, own[at % len(own)], each) for at, each in enumerate(_data.questions(name, 300))
+            ]
+            p95 = percentile(times, 0.95)
+            said = verdict(p95, 40, lower_is_better=True)
+            rows.append((name, f"{head:,}", f"{percentile(times, 0.5):.1f}", f"{p95:.1f}", said))
+    table("Memory.recall, k=10, milliseconds", ("questions", "events", "p50", "p95", ""), rows)
+
+
+SECTIONS: Final = {"append": append, "processes": processes, "lag": lag, "replay": replay, "recall": recall}
 
 
 def main() -> None:

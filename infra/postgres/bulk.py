@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Boolean, Connection, Float, Integer, Table
 from sqlalchemy.types import TypeEngine
+
+_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_TRAILER: Final = b"\xff\xff"
 
 
 def copy_rows(conn: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -25,6 +28,13 @@ def copy_into(
         copy.set_types(types)
         for row in rows:
             copy.write_row(row)
+
+
+def copy_packed(conn: Connection, statement: str, rows: Iterable[bytes]) -> None:
+    """The same with rows that are packed already: the number of columns, then length and bytes of each."""
+    driver: Any = conn.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(b"".join((_HEADER, *rows, _TRAILER)))
 
 
 @lru_cache(maxsize=256)

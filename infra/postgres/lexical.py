@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from struct import Struct
 from typing import Any
 from zlib import crc32
 
@@ -18,10 +19,12 @@ from sqlalchemy import Connection
 
 from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
-from mnemolog.infra.postgres.bulk import copy_into
+from mnemolog.infra.postgres.bulk import copy_into, copy_packed
 from mnemolog.projections.lexical import LexicalDocument
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_PACKED = Struct("!hiqiqiiii").pack
+"""Term, document, scope and how often, as COPY takes them."""
 
 
 class PostgresLexicalIndex:
@@ -37,7 +40,7 @@ class PostgresLexicalIndex:
         """Make the tables where they are absent."""
         for statement in (
             f"CREATE TABLE IF NOT EXISTS {self._postings} (term bigint NOT NULL, doc bigint NOT NULL, scope integer"
-            " NOT NULL, times integer NOT NULL, PRIMARY KEY (scope, term, doc) INCLUDE (times))",
+            " NOT NULL, times integer NOT NULL, PRIMARY KEY (scope, term, doc))",
             f"CREATE TABLE IF NOT EXISTS {self._docs} (doc bigint PRIMARY KEY, scope integer NOT NULL,"
             " length integer NOT NULL, checksum bigint NOT NULL)",
             f"CREATE TABLE IF NOT EXISTS {self._scopes} (scope integer PRIMARY KEY, docs bigint NOT NULL,"
@@ -60,12 +63,11 @@ class PostgresLexicalIndex:
             ("int8", "int4", "int4", "int8"),
             [(doc, scope, len(tokens), _checksum(tokens)) for doc, scope, tokens in docs],
         )
-        copy_into(
+        copy_packed(
             conn,
             f"COPY {self._postings} (term, doc, scope, times) FROM STDIN (FORMAT BINARY)",
-            ("int8", "int8", "int4", "int4"),
             [
-                (_hashed(term), doc, scope, times)
+                _PACKED(4, 8, _hashed(term), 8, doc, 4, scope, 4, times)
                 for doc, scope, tokens in docs
                 for term, times in Counter(tokens).items()
             ],

@@ -17,6 +17,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.postgres.bulk import copy_rows
@@ -29,6 +30,8 @@ _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = "BEGIN; SET LOCAL synchronous_commit = off"
 # 08 connection, 40 deadlock, 53 resources, 55 locked, 57 intervention, 58 system, XX damaged; read-only, dropped.
 _AT_FAULT: Final = frozenset({"08", "40", "53", "55", "57", "58", "XX", "25006", "42P01", "3F000"})
+_LARGE: Final = 1 << 20
+"""Bytes of a table from which on its statistics matter."""
 _LAYOUT: Final = (
     "CREATE SCHEMA IF NOT EXISTS {schema}",
     "CREATE TABLE IF NOT EXISTS {schema}.views (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
@@ -100,6 +103,7 @@ class PostgresViews:
 
     def activate(self, file: ViewFile) -> None:
         """Make this view the live one, durably and at once for every new reader, and drop the one before."""
+        self._analyze(file)
         with self._table() as sql:
             sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space(file.name),))
             table = f"{self._schema}.views"
@@ -110,6 +114,17 @@ class PostgresViews:
             sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (self._space("build"), self._id(file)))
             self._look(sql)
         self._sweep()
+
+    def _analyze(self, file: ViewFile) -> None:
+        """A view that was just filled has no statistics yet, and its first readers would not go by its indexes."""
+        with self._connected() as sql:
+            large = sql.execute(
+                "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables WHERE schemaname = %s "
+                "AND pg_relation_size((quote_ident(schemaname) || '.' || quote_ident(tablename))::regclass) > %s",
+                (self._schema_of(file), _LARGE),
+            ).fetchall()
+            for (table,) in large:
+                sql.execute(f"ANALYZE {table}")
 
     def drop(self, file: ViewFile) -> None:
         """Remove the view as soon as its last reader, in whatever process, has finished."""
@@ -233,7 +248,7 @@ class PostgresViews:
 
     def is_unavailable(self, error: Exception) -> bool:
         """Whether an error of a fold lies with the store (away, full, locked, damaged), not with the event."""
-        if isinstance(error, StoreUnavailable):
+        if isinstance(error, StoreUnavailable | PoolTimeout):
             return True
         cause = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(cause, psycopg.Error):
@@ -278,8 +293,13 @@ class PostgresViews:
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        with connect(self._parameters, self._session) as conn:
-            yield conn
+        """A connection outside any transaction."""
+        self._check_open()
+        try:
+            with connect(self._parameters, self._session) as conn:
+                yield conn
+        except psycopg.Error as error:
+            raise typed(error, "the views cannot be used") from error
 
     def _look(self, sql: psycopg.Connection[Any]) -> None:
         """Learn which views are live, and which of them a crash has emptied."""
@@ -360,7 +380,7 @@ def _driver(conn: Connection) -> psycopg.Connection[Any]:
 def _engine(settings: dict[str, Any], session: dict[str, str]) -> Engine:
     # We begin transactions ourselves, in the same round trip as the locks.
     engine = create_engine(
-        "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=8, max_overflow=24
+        "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=4, max_overflow=28
     )
 
     @event.listens_for(engine, "connect")

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import mmap
 import os
-import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mnemolog.domain.errors import CorruptStore, KeysMissing, StoreClosed, StoreInUse
+from mnemolog.infra.vault.meta import (
+    FORMAT,
+    KeyConnection,
+    StoreKeys,
+    get_meta,
+    get_number,
+    load_store_keys,
+    put_first_meta,
+    put_number,
+    rekey,
+    settle,
+)
 from mnemolog.infra.vault.rootkey import RootKeyProvider, sync_directory
-from mnemolog.infra.vault.wrapping import Wrapping, fingerprint
 
-FORMAT: Final = 1
 _SCAN_LIMIT: Final = 256 << 20
 
 _SETTINGS: Final = """
@@ -40,15 +48,6 @@ _SCHEMA: Final = (
     "CREATE TABLE fences (mark BLOB PRIMARY KEY, kind TEXT NOT NULL, before_us INTEGER,"
     " refused INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StoreKeys:
-    """What the root key opens first; read again whenever the root key was rotated."""
-
-    wrapping: Wrapping
-    directory: bytes
-    fences: bytes
 
 
 class Database:
@@ -110,21 +109,16 @@ class Database:
                 self._data_version, self._own_changes = version, False
             return self._generation
 
-    def rekey(self, connection: sqlite3.Connection, root: bytes) -> StoreKeys:
+    def rekey(self, connection: KeyConnection, root: bytes) -> StoreKeys:
         """Put the store's own secrets under another root key; the caller re-wraps every row with the result."""
-        wrapping = Wrapping(root, get_meta(connection, "store"))
-        # A new directory key, so that not even the lookups in a stale copy can be tested for known names.
-        keys = StoreKeys(wrapping, secrets.token_bytes(32), self._keys.fences)
-        _put_store_keys(connection, keys)
-        return keys
+        return rekey(connection, self._keys, root)
 
-    def settle(self, connection: sqlite3.Connection) -> None:
+    def settle(self, connection: KeyConnection) -> None:
         """Finish a rotation that was cut off: the store's fingerprint says which root key counts.
 
         Only inside `write`: no rotation is then under way, so a staged key is either committed or left over.
         """
-        if self.root.staged() is not None:
-            self.root.settle(_find_root(connection, self.root))
+        settle(connection, self.root)
 
     def close(self) -> None:
         """Idempotent."""
@@ -164,7 +158,7 @@ class Database:
         version = get_number(connection, "format")
         if version != FORMAT:
             raise CorruptStore(f"{self.path} has format {version}, this program reads {FORMAT}: update it")
-        self._keys = _load_store_keys(connection, self.root)
+        self._keys = load_store_keys(connection, self.root)
         self.settle(connection)
         connection.execute("COMMIT")
         if left_over := get_number(connection, "unscrubbed"):
@@ -173,7 +167,7 @@ class Database:
     def _follow_rotation(self, connection: sqlite3.Connection) -> None:
         """Another process may have rotated the root key: never write a row under the old one."""
         if get_meta(connection, "root") != self._keys.wrapping.fingerprint:
-            self._keys = _load_store_keys(connection, self.root)
+            self._keys = load_store_keys(connection, self.root)
 
     def _scrub(self, gone: Sequence[bytes], generation: int, *, rebuild: bool) -> None:
         """`secure_delete` zeroes what is deleted, but cells that moved between pages may have left copies.
@@ -201,26 +195,6 @@ class Database:
 
 
 _abandoned: list[sqlite3.Connection | None] = []
-
-
-def get_meta(connection: sqlite3.Connection, name: str) -> bytes:
-    """Raises CorruptStore when the entry is not there."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        raise CorruptStore(f"the key store lacks its entry {name!r}: restore it from a backup")
-    return bytes(row[0])
-
-
-def put_meta(connection: sqlite3.Connection, name: str, value: bytes) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-
-
-def get_number(connection: sqlite3.Connection, name: str) -> int:
-    return int.from_bytes(get_meta(connection, name), "big")
-
-
-def put_number(connection: sqlite3.Connection, name: str, value: int) -> None:
-    put_meta(connection, name, value.to_bytes(8, "big"))
 
 
 def _connect(path: Path, root: RootKeyProvider, *, create: bool) -> sqlite3.Connection:
@@ -254,40 +228,4 @@ def _initialize(connection: sqlite3.Connection, root: RootKeyProvider, path: Pat
 def _create_store(connection: sqlite3.Connection, root: bytes) -> None:
     for statement in _SCHEMA:
         connection.execute(statement)
-    store_id = secrets.token_bytes(16)
-    put_number(connection, "format", FORMAT)
-    put_meta(connection, "store", store_id)
-    put_number(connection, "next_leaf", 0)
-    put_number(connection, "generation", 0)
-    put_number(connection, "unscrubbed", 0)
-    keys = StoreKeys(Wrapping(root, store_id), secrets.token_bytes(32), secrets.token_bytes(32))
-    _put_store_keys(connection, keys)
-
-
-def _put_store_keys(connection: sqlite3.Connection, keys: StoreKeys) -> None:
-    put_meta(connection, "root", keys.wrapping.fingerprint)
-    put_meta(connection, "directory_key", keys.wrapping.wrap("meta:directory", keys.directory))
-    put_meta(connection, "fence_key", keys.wrapping.wrap("meta:fences", keys.fences))
-
-
-def _load_store_keys(connection: sqlite3.Connection, root: RootKeyProvider) -> StoreKeys:
-    wrapping = Wrapping(_find_root(connection, root), get_meta(connection, "store"))
-    return StoreKeys(
-        wrapping,
-        wrapping.unwrap("meta:directory", get_meta(connection, "directory_key")),
-        wrapping.unwrap("meta:fences", get_meta(connection, "fence_key")),
-    )
-
-
-def _find_root(connection: sqlite3.Connection, root: RootKeyProvider) -> bytes:
-    """The current key or, when a rotation was cut off between commit and settling, the staged one."""
-    wanted, store_id = get_meta(connection, "root"), get_meta(connection, "store")
-    staged = root.staged()
-    if staged is not None and fingerprint(staged, store_id) == wanted:
-        return staged
-    current = root.fetch()
-    if fingerprint(current, store_id) != wanted:
-        raise KeysMissing(
-            f"this root key ({root.kind}) does not open the key store: provide the one that does"
-        )
-    return current
+    put_first_meta(connection, root)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
 from mnemolog.domain.scope import ANY, LEVELS, RECORD_LEVELS, Scope, ScopeIds
-from mnemolog.infra.vault.database import StoreKeys
+from mnemolog.infra.vault.meta import KeyConnection, StoreKeys
 from mnemolog.infra.vault.subjects import create_subject
 from mnemolog.infra.vault.wrapping import Wrapping
 
@@ -25,7 +24,7 @@ _PARENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "agent": ("tenant",),
     "session": RECORD_LEVELS,
 }
-_COLUMNS: Final = "rid, level, tenant, organization, user, project, agent"
+_COLUMNS: Final = 'rid, level, tenant, organization, "user", project, agent'
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,7 @@ class Entry:
     external: str
 
 
-def resolve(
-    connection: sqlite3.Connection, keys: StoreKeys, scope: Scope, *, create: bool
-) -> ScopeIds | None:
+def resolve(connection: KeyConnection, keys: StoreKeys, scope: Scope, *, create: bool) -> ScopeIds | None:
     """The random ids of a scope's names; unknown names are added, or else make the answer None."""
     ids: dict[str, str] = {}
     for level, external in scope.present():
@@ -52,23 +49,23 @@ def resolve(
 
 
 def subject_id(
-    connection: sqlite3.Connection, keys: StoreKeys, tenant: str, external: str, *, create: bool
+    connection: KeyConnection, keys: StoreKeys, tenant: str, external: str, *, create: bool
 ) -> str | None:
     """The random id of a person in a tenant (given by its random id), who may be no scope's user."""
     return _find_or_add(connection, keys, "user", {"tenant": tenant}, external, create)
 
 
-def find_entry(connection: sqlite3.Connection, keys: StoreKeys, rid: str) -> Entry | None:
+def find_entry(connection: KeyConnection, keys: StoreKeys, rid: str) -> Entry | None:
     return next(_entries(connection, keys, "rid = ?", rid), None)
 
 
-def entries_of(connection: sqlite3.Connection, keys: StoreKeys, rid: str) -> list[Entry]:
+def entries_of(connection: KeyConnection, keys: StoreKeys, rid: str) -> list[Entry]:
     """The names that go with a subject: a user's sessions, or everything in a tenant; itself first."""
     own = _entries(connection, keys, "rid = ?", rid)
-    return [*own, *_entries(connection, keys, "user = ?1 OR tenant = ?1", rid)]
+    return [*own, *_entries(connection, keys, '"user" = ? OR tenant = ?', rid, rid)]
 
 
-def external_scope(connection: sqlite3.Connection, keys: StoreKeys, entry: Entry) -> Scope | None:
+def external_scope(connection: KeyConnection, keys: StoreKeys, entry: Entry) -> Scope | None:
     """The names of an entry and its parents; None when one of them is no longer known."""
     names = {entry.level: entry.external}
     for level, rid in entry.parents.items():
@@ -79,13 +76,13 @@ def external_scope(connection: sqlite3.Connection, keys: StoreKeys, entry: Entry
     return Scope(**names)
 
 
-def remove_entry(connection: sqlite3.Connection, rid: str) -> list[bytes]:
+def remove_entry(connection: KeyConnection, rid: str) -> list[bytes]:
     """Forget a name; returns the stored secrets that must be in the file no more."""
     rows = connection.execute("DELETE FROM directory WHERE rid = ? RETURNING name, lookup", (rid,)).fetchall()
     return [secret for row in rows for secret in row]
 
 
-def rewrap_directory(connection: sqlite3.Connection, old: StoreKeys, new: StoreKeys) -> list[bytes]:
+def rewrap_directory(connection: KeyConnection, old: StoreKeys, new: StoreKeys) -> list[bytes]:
     """Put all names under another root; returns the stored secrets that must be in the file no more."""
     gone = connection.execute("SELECT name, lookup FROM directory").fetchall()
     for entry in list(_entries(connection, old, "true")):
@@ -98,7 +95,7 @@ def rewrap_directory(connection: sqlite3.Connection, old: StoreKeys, new: StoreK
 
 
 def _find_or_add(
-    connection: sqlite3.Connection,
+    connection: KeyConnection,
     keys: StoreKeys,
     level: str,
     ids: Mapping[str, str],
@@ -117,7 +114,7 @@ def _find_or_add(
     return entry.rid
 
 
-def _insert(connection: sqlite3.Connection, keys: StoreKeys, entry: Entry, lookup: bytes) -> None:
+def _insert(connection: KeyConnection, keys: StoreKeys, entry: Entry, lookup: bytes) -> None:
     parents = [entry.parents.get(level) for level in LEVELS[:-1]]
     connection.execute(
         f"INSERT INTO directory ({_COLUMNS}, lookup, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -127,14 +124,14 @@ def _insert(connection: sqlite3.Connection, keys: StoreKeys, entry: Entry, looku
         create_subject(connection, keys.wrapping, entry.rid)
 
 
-def _new_rid(connection: sqlite3.Connection) -> str:
+def _new_rid(connection: KeyConnection) -> str:
     while True:
         rid = secrets.token_hex(8)
         if connection.execute("SELECT 1 FROM directory WHERE rid = ?", (rid,)).fetchone() is None:
             return rid
 
 
-def _entries(connection: sqlite3.Connection, keys: StoreKeys, where: str, *values: str) -> Iterator[Entry]:
+def _entries(connection: KeyConnection, keys: StoreKeys, where: str, *values: str) -> Iterator[Entry]:
     query = f"SELECT {_COLUMNS}, name FROM directory WHERE {where}"
     for rid, level, *parents, name in connection.execute(query, values).fetchall():
         known = {above: value for above, value in zip(LEVELS, parents, strict=False) if value is not None}

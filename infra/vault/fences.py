@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final
 
 from mnemolog.domain.scope import SESSION_LEVELS, Scope
+from mnemolog.infra.vault.meta import KeyConnection
 
 _KINDS: Final = ("tenant", "user", "session")
 _FOR_EVER: Final = 1 << 62
@@ -27,25 +27,25 @@ def marks(key: bytes, names: Scope) -> Iterator[bytes]:
             yield mark(key, kind, names)
 
 
-def put_fence(connection: sqlite3.Connection, kind: str, found: bytes, before_us: int | None) -> None:
+def put_fence(connection: KeyConnection, kind: str, found: bytes, before_us: int | None) -> None:
     """Fence what occurred before `before_us` (UTC microseconds), or for ever; an older fence never weakens."""
     connection.execute(
         "INSERT INTO fences VALUES (?, ?, ?, 0) ON CONFLICT (mark) DO UPDATE SET before_us ="
-        " CASE WHEN before_us IS NULL OR excluded.before_us IS NULL THEN NULL"
-        " ELSE max(before_us, excluded.before_us) END",
+        " CASE WHEN fences.before_us IS NULL OR excluded.before_us IS NULL THEN NULL"
+        " WHEN fences.before_us > excluded.before_us THEN fences.before_us ELSE excluded.before_us END",
         (found, kind, before_us),
     )
 
 
-def load_fences(connection: sqlite3.Connection) -> dict[bytes, int]:
+def load_fences(connection: KeyConnection) -> dict[bytes, int]:
     """All marks with the time before which they refuse, UTC microseconds."""
     rows = connection.execute("SELECT mark, before_us FROM fences")
     return {found: _FOR_EVER if before is None else before for found, before in rows}
 
 
-def count_refusal(connection: sqlite3.Connection, found: bytes) -> None:
+def count_refusal(connection: KeyConnection, found: bytes) -> None:
     connection.execute("UPDATE fences SET refused = refused + 1 WHERE mark = ?", (found,))
 
 
-def refusals(connection: sqlite3.Connection) -> int:
+def refusals(connection: KeyConnection) -> int:
     return int(connection.execute("SELECT coalesce(sum(refused), 0) FROM fences").fetchone()[0])

@@ -6,7 +6,6 @@ destroyed secret, wrapped or not, is left in it or in its journal.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Final, Self
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.vault import directory, fences, subjects
-from mnemolog.infra.vault.database import Database, StoreKeys, get_number, put_number
+from mnemolog.infra.vault.database import Database
+from mnemolog.infra.vault.meta import KeyConnection, KeyDatabase, StoreKeys, get_number, put_number
 from mnemolog.infra.vault.rootkey import ROOT_KEY_BYTES, RootKeyProvider
 from mnemolog.infra.vault.subjects import Subject
 from mnemolog.infra.vault.tree import LEAVES
@@ -38,7 +38,7 @@ class StoreCounts:
 class KeyStore:
     """Thread-safe; several processes may have the file open. Open it with `KeyStore.open`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: KeyDatabase) -> None:
         self._database = database
         self._generation = -1
 
@@ -200,7 +200,7 @@ class KeyStore:
     def _keys(self) -> StoreKeys:
         return self._database.keys
 
-    def _fence_entry(self, connection: sqlite3.Connection, entry: directory.Entry, before_us: int) -> None:
+    def _fence_entry(self, connection: KeyConnection, entry: directory.Entry, before_us: int) -> None:
         if entry.level not in ("tenant", "user", "session"):
             return
         names = directory.external_scope(connection, self._keys, entry)
@@ -210,5 +210,5 @@ class KeyStore:
             fences.put_fence(connection, entry.level, found, until)
 
 
-def _count(connection: sqlite3.Connection, table: str) -> int:
+def _count(connection: KeyConnection, table: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])

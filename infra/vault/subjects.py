@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mnemolog.infra.vault.meta import KeyConnection
 from mnemolog.infra.vault.tree import KEY_BYTES, ROOT, KeyTree, Node
 from mnemolog.infra.vault.wrapping import Wrapping
 
@@ -19,13 +19,13 @@ class Subject:
     hash_key: bytes
 
 
-def create_subject(connection: sqlite3.Connection, wrapping: Wrapping, rid: str) -> None:
+def create_subject(connection: KeyConnection, wrapping: Wrapping, rid: str) -> None:
     hash_key = wrapping.wrap(_hash_identity(rid), secrets.token_bytes(KEY_BYTES))
     connection.execute("INSERT INTO subjects VALUES (?, ?)", (rid, hash_key))
     _insert_nodes(connection, wrapping, rid, [(ROOT, secrets.token_bytes(KEY_BYTES))])
 
 
-def load_subject(connection: sqlite3.Connection, wrapping: Wrapping, rid: str) -> Subject | None:
+def load_subject(connection: KeyConnection, wrapping: Wrapping, rid: str) -> Subject | None:
     """None when the subject was destroyed."""
     row = connection.execute("SELECT hash_key FROM subjects WHERE rid = ?", (rid,)).fetchone()
     if row is None:
@@ -41,7 +41,7 @@ def load_subject(connection: sqlite3.Connection, wrapping: Wrapping, rid: str) -
 
 
 def puncture_subject(
-    connection: sqlite3.Connection, wrapping: Wrapping, rid: str, destroyed: Iterable[int | range]
+    connection: KeyConnection, wrapping: Wrapping, rid: str, destroyed: Iterable[int | range]
 ) -> list[bytes]:
     """Destroy leaves of one subject; returns the stored secrets that must be in the file no more."""
     subject = load_subject(connection, wrapping, rid)
@@ -59,14 +59,14 @@ def puncture_subject(
     return gone
 
 
-def drop_subject(connection: sqlite3.Connection, rid: str) -> list[bytes]:
+def drop_subject(connection: KeyConnection, rid: str) -> list[bytes]:
     """Destroy all keys of a subject; returns the stored secrets that must be in the file no more."""
     nodes = connection.execute("DELETE FROM nodes WHERE rid = ? RETURNING secret", (rid,)).fetchall()
     keys = connection.execute("DELETE FROM subjects WHERE rid = ? RETURNING hash_key", (rid,)).fetchall()
     return [row[0] for row in nodes + keys]
 
 
-def rewrap_subjects(connection: sqlite3.Connection, old: Wrapping, new: Wrapping) -> list[bytes]:
+def rewrap_subjects(connection: KeyConnection, old: Wrapping, new: Wrapping) -> list[bytes]:
     """Put all keys under another root; returns the stored secrets that must be in the file no more."""
     nodes = connection.execute("SELECT rid, height, prefix, secret FROM nodes").fetchall()
     for rid, height, prefix, secret in nodes:
@@ -84,7 +84,7 @@ def rewrap_subjects(connection: sqlite3.Connection, old: Wrapping, new: Wrapping
 
 
 def _insert_nodes(
-    connection: sqlite3.Connection, wrapping: Wrapping, rid: str, nodes: Iterable[tuple[Node, bytes]]
+    connection: KeyConnection, wrapping: Wrapping, rid: str, nodes: Iterable[tuple[Node, bytes]]
 ) -> None:
     rows = ((rid, *node, wrapping.wrap(_node_identity(rid, node), key)) for node, key in nodes)
     connection.executemany("INSERT INTO nodes VALUES (?, ?, ?, ?)", rows)

@@ -20,7 +20,7 @@ def test_a_failed_append_leaves_no_limbo(memory: Memory, monkeypatch: pytest.Mon
         raise StoreUnavailable("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(memory._store.log._writer, "_insert", refuse)
+        patch.setattr(memory._store.log._storage, "commit", refuse)
         with pytest.raises(StoreUnavailable):
             memory.record_tool_result(U1, output="x" * 100_000, key="k")
         results = memory.record_batch(

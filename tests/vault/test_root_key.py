@@ -81,6 +81,7 @@ def test_rotation_keeps_every_key_and_name(open_again: OpenVault) -> None:
     assert other.open([ids.user], 5, sealed, b"aad") == b"text"
 
 
+@pytest.mark.parametrize("make_vault", ["sqlite"], indirect=True)
 def test_rotation_closes_the_old_key_and_every_stale_copy(tmp_path: Path, open_again: OpenVault) -> None:
     """The old root key does not open the store, and the new one does not open a copy made before."""
     vault = open_again()
@@ -108,6 +109,7 @@ def test_another_open_process_follows_a_rotation(open_again: OpenVault) -> None:
     assert open_again().resolve(Scope("acme", user="bob"), create=False) == made
 
 
+@pytest.mark.parametrize("make_vault", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("steps", [0, 3, 4, 5, 6, 12, 20, *range(32, 51)])
 def test_no_kill_during_a_rotation_locks_the_store(tmp_path: Path, open_again: OpenVault, steps: int) -> None:
     """Killed at any statement or file operation of a rotation, the store opens, and can be rotated again."""

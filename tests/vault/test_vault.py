@@ -9,6 +9,7 @@ import pytest
 from mnemolog.domain.errors import CorruptStore, ErasedScope, InvalidInput, StoreClosed
 from mnemolog.domain.scope import ANY, Scope, ScopeIds
 from mnemolog.infra.vault import SEAL_OVERHEAD, Vault
+from mnemolog.infra.vault.database import Database
 
 OpenVault = Callable[[], Vault]
 FULL = Scope("acme", organization="org", user="ann", project="site", agent="bot", session="monday")
@@ -268,4 +269,5 @@ def test_status_counts_and_warns(vault: Vault) -> None:
     status = vault.status()
     assert (status.root_key, status.subjects, status.nodes, status.names) == ("file", 2, 2, 6)
     assert status.next_leaf == 65_536 and status.fences == status.refusals == 0
-    assert any("data directory" in warning for warning in status.warnings)
+    beside = any("data directory" in warning for warning in status.warnings)
+    assert beside == isinstance(vault._store._database, Database)
