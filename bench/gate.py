@@ -194,7 +194,7 @@ def extraction(_: Path) -> None:
 
     every = utterances()
     print(f"authored utterances, {len(every)}, {sum(not one.expect for one in every)} with nothing to keep")
-    for name in ("seen", "unseen", "en", "ko", "all"):
+    for name in ("seen", "unseen", "later", "en", "ko", "all"):
         some = [one for one in every if name in (one.split, one.lang, "all")]
         result = score(some)
         print(
