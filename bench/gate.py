@@ -26,7 +26,7 @@ from mnemolog.domain.gate.instructions import instructions
 
 ROOT: Final = Path(__file__).parents[1]
 OURS: Final = (identifiers, credentials)
-KOREAN_INSTRUCTIONS: Final = ROOT / "tests/gate/korean_instructions.jsonl"
+AUTHORED: Final = ROOT / "tests/gate/instructions.jsonl"
 Places = set[tuple[str, int, int]]
 SORTS: Final = {
     "CREDIT_CARD": "card", "PHONE_NUMBER": "phone", "EMAIL_ADDRESS": "email", "IBAN_CODE": "iban", "US_SSN": "ssn",
@@ -160,7 +160,9 @@ def _attacks(data: Path) -> Iterator[tuple[str, list[str]]]:
     for prompt in minja["indication_prompts"]:
         ((name, text),) = prompt.items()
         yield f"MINJA {name}", [text.format(**victim) for victim in minja["victim_target"]]
-    yield "Korean, authored", [one["text"] for one in _lines(KOREAN_INSTRUCTIONS) if one["instructs"]]
+    for split in ("first", "later", "unseen"):
+        some = [one["text"] for one in _lines(AUTHORED) if one["instructs"] and one["split"] == split]
+        yield f"authored, {split}", some
 
 
 def _ordinary(data: Path) -> Iterator[tuple[str, list[str]]]:
@@ -177,7 +179,7 @@ def _ordinary(data: Path) -> Iterator[tuple[str, list[str]]]:
     )
     korquad = json.loads((data / "korean" / "KorQuAD_v1.0_dev.json").read_text("utf-8"))["data"]
     yield "KorQuAD paragraphs", [part["context"] for article in korquad for part in article["paragraphs"]]
-    yield "Korean, authored", [one["text"] for one in _lines(KOREAN_INSTRUCTIONS) if not one["instructs"]]
+    yield "authored", [one["text"] for one in _lines(AUTHORED) if not one["instructs"]]
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
