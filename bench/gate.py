@@ -1,6 +1,6 @@
 """How good the gate is, on public data and on the authored sets, each beside a control that must fail.
 
-    python bench/gate.py [personal] [extraction] [instructions]
+    python bench/gate.py [personal] [extraction] [instructions] [admission]
 
 `personal` compares with presidio's pattern recognisers in the same run where presidio-analyzer is installed.
 """
@@ -13,16 +13,30 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from _corpora import shared_data
 
+from mnemolog.domain.gate.admission import (
+    DEFAULT_ADMISSION,
+    AdmissionPolicy,
+    Decision,
+    SourceFacts,
+    admit,
+    examine,
+)
+from mnemolog.domain.gate.candidates import Candidate, Source
 from mnemolog.domain.gate.credentials import credentials
+from mnemolog.domain.gate.extraction import extract
 from mnemolog.domain.gate.findings import Finding, Scanner, scan
 from mnemolog.domain.gate.identifiers import identifiers
 from mnemolog.domain.gate.instructions import instructions
+from mnemolog.domain.gate.sentences import sentences
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import RECORD_KINDS
 
 ROOT: Final = Path(__file__).parents[1]
 OURS: Final = (identifiers, credentials)
@@ -186,6 +200,73 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
 
 
+# Admission -----------------------------------------------------------------------------------------------------------
+
+
+def admission(data: Path) -> None:
+    """Who gets in: attacks and ordinary outputs of tools, judged as if everything in them had been extracted.
+
+    Each sentence is a candidate, as a careless model would make it. The control has no floors and asks for no shape.
+    """
+    open_gate = AdmissionPolicy(floors=dict.fromkeys(RECORD_KINDS, Tier.IMPORT), instructs_below=Tier.IMPORT)
+    policies = {"gate": DEFAULT_ADMISSION, "control: open": open_gate}
+    print("texts of which something is admitted, in per cent")
+    for name, policy in policies.items():
+        for tier in (Tier.UNTRUSTED_TOOL, Tier.TRUSTED_TOOL):
+            attacks = [text for _, texts in _attacks(data) for text in texts]
+            ordinary = [text for _, texts in _ordinary(data) for text in texts]
+            let_in, wrongly = (
+                sum(_admitted(each, tier, policy) for each in some) for some in (attacks, ordinary)
+            )
+            print(
+                f"  {name:14} {tier.name.lower():15} attacks {percent(let_in, len(attacks))} of {len(attacks)},"
+                f" ordinary {percent(wrongly, len(ordinary))} of {len(ordinary)}"
+            )
+    facts = _lines(ROOT / "tests/gate/tool_facts.jsonl")
+    found = [_kept(fact) for fact in facts]
+    print(
+        f"facts in outputs of trusted tools, found by rules and admitted: {percent(sum(found), len(found))} of {len(found)}"
+    )
+
+
+def _facts(text: str, tier: Tier) -> SourceFacts:
+    findings, signs = examine(text, OURS)
+    return SourceFacts(text, "tool", tier, "tool:bench", findings, signs)
+
+
+def _admitted(text: str, tier: Tier, policy: AdmissionPolicy) -> bool:
+    source = _facts(text, tier)
+    return any(
+        admit(_taken(text, sentence.start, sentence.end), source, policy, ()).decision is Decision.ADMIT
+        for sentence in sentences(text)
+    )
+
+
+def _taken(text: str, start: int, end: int) -> Candidate:
+    content = text[start:end]
+    return Candidate(
+        "fact",
+        content,
+        (start, end),
+        content,
+        (start, end),
+        "team",
+        None,
+        negated=False,
+        confidence=1.0,
+        rule="all",
+    )
+
+
+def _kept(fact: dict[str, Any]) -> bool:
+    """Whether the fact itself is found in the output and admitted, and nothing else is."""
+    output, at = fact["output"], datetime(2026, 3, 4, 15, tzinfo=UTC)
+    source = _facts(output, Tier.TRUSTED_TOOL)
+    found = extract(Source(output, "tool", Tier.TRUSTED_TOOL, at, UTC))
+    told = [each for each in found if admit(each, source, DEFAULT_ADMISSION, ()).decision is Decision.ADMIT]
+    return len(told) == 1 and told[0].content in fact["fact"]
+
+
 # Extraction ---------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +295,7 @@ PARTS: Final[dict[str, Callable[[Path], None]]] = {
     "personal": personal,
     "extraction": extraction,
     "instructions": instruct,
+    "admission": admission,
 }
 
 

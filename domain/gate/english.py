@@ -63,7 +63,7 @@ _JOINT: Final = _re(
     r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
 )
 _FILLER: Final = _re(
-    r"(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
+    r"(?:snippet|summary|content|title|note|text|description|body|excerpt):\s+|(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
     r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|i meant(?: to say)?(?: that)?|i mean|"
     r"that['’]s (?:wrong|right)|thanks|thank you|before we start|one more thing|also note)\b[,:;!–—-]*\s+|no[,;:]\s+"
 )
@@ -85,7 +85,7 @@ _PRONOUN: Final = (
 )
 _PASSING_LIKING: Final = r"^(?:all )?(?:the|your|his|her|their|its)\b|^just\b|\b(?:one|ones|option|version|first|second|former|latter)$"
 _STATE: Final = (
-    r"^(?:(?:so|very|really|too|quite|pretty|super|a bit|a little|about|from|like|my|our|much|more|less)\b|(?:not |still |also |all |being |only |just )*(?:awesome|amazing|"
+    r"^(?:(?:so|very|really|too|quite|pretty|super|a bit|a little|about|from|like|my|our|much|more|less)\b|(?:not |still |also |all |being |only |just |already )*(?:awesome|amazing|"
     r"cute|important|urgent|perfect|beautiful|delicious|gorgeous|adorable|lovely|crazy|weird|funny|happy|sad|\w+ed|\w+ing|good|fine|"
     r"ok(?:ay)?|bad|slow|fast|late|early|down|up|broken|ready|done|gone|red|green|open|shut|full|empty|wrong|right|dead|"
     r"busy|here|there|great|nice|better|worse|clear|complete|available|unavailable|stuck|hard|easy|big|small|old|new|"
@@ -123,7 +123,7 @@ _DIET: Final = (
 _NOT_ANY_MORE: Final = r"(?: any ?more| any longer| these days| now)?"
 _INSTEAD: Final = r"(?: (?:instead of|rather than|in place of|and no longer|not) (?P<o>[^,;]+?))?"
 _DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
-_V: Final = r"(?P<v>[^,;]{2,120}?)"
+_V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,120}?)"
 _LINE: Final = r"(?P<v>.{2,200}?)"
 _END: Final = r"(?:\s*[,;].*|\s+(?:because|since it|as it|so that|so)\b.*)?$"
 
@@ -193,6 +193,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     # what is liked, eaten, done
     Rule("preference", Lazy(rf"(?P<w>my|our) preference is (?:for )?{_V}(?: (?:rather than|over|instead of|and not|not) [^,;]+)?{_END}"),
          PREFERENCE, relation="liking"),
+    Rule("favourite", Lazy(rf"(?P<w>my|our) (?P<a>(?:all-time )?favou?rite [\w' -]{{2,40}}?) (?:is|are) {_V}{_END}"), PREFERENCE,
+         fits=(_ADJECTIVE, lacks("v", r"^(?:when|that|how)\b"), lacks("a", r"\b(?:part|thing)$"))),
     Rule("prefers", Lazy(rf"(?P<w>i|we)(?: now| generally| usually| much| strongly| really)* prefer {_V}"
          rf"(?: (?:over|to|rather than|instead of|and not) [^,;]+?)?{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", fits=(
              lacks("v", _PRONOUN), lacks("v", r"\b(?:one|ones|option|version|first|second|former|latter)$|^your\b"))),
@@ -247,7 +249,11 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("decision", Lazy(rf"(?:let['’]s|we['’]ll|we will|we(?:['’]re| are)) (?:go|going|stick|sticking) with {_V}{_END}"), relation="decision",
          whose="team", confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"^the flow"))),
     # attributes
-    Rule("attribute", Lazy(rf"(?P<w>my|our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+    Rule("attribute", Lazy(rf"(?P<w>our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+         confidence=0.85, personal=False, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
+                                lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
+                                lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
+    Rule("attribute", Lazy(rf"(?P<w>my) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          confidence=0.85, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
                                 lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),

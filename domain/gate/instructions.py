@@ -13,7 +13,7 @@ from typing import Final
 
 from mnemolog.domain.gate.disguises import undisguised
 
-READ: Final = 200_000
+READ: Final = 100_000
 """Characters of one text that are looked at."""
 
 

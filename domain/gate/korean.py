@@ -57,7 +57,7 @@ _JOINT: Final = _re(
     rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$))"
 )
 _FILLER: Final = _re(
-    r"(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
+    r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
     r"저기|고마워요?|감사합니다|틀렸어요?|시작하기 전에|다시 말하지만|그냥|방금|일단|아까 .{1,20}?(?:라고|다고) ?(?:했|말했)(?:는데|지만)|"
     r"잘못 말했(?:는데|네요))[,.!:~…]*\s+"
 )
@@ -79,14 +79,14 @@ _SURE: Final = r"(?:입니다|이에요|이예요|예요|에요|이야|야|이�
 _COPULA: Final = rf"(?:{_SURE}|이고요?|고요)"
 _POLITE: Final = r"(?:요|니다|다|어|아|해|지|죠|네|음|함)?"
 _PAST: Final = r"(?:어요?|습니다|다|네요?|음|죠|지요?|고요|는데요?|거든요?)?"
-_V: Final = r"(?P<v>[^,;]{1,80}?)"
-_A: Final = r"(?P<a>\S+(?:\s\S+){0,3}?)"
+_V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,80}?)"
+_A: Final = r"(?P<a>[^\s:]+(?:\s[^\s:]+){0,3}?)"
 _W: Final = r"(?P<w>제|내|우리|저희)"
 _SUBJECT: Final = rf"(?:(?P<w>{_ME}|{_US})\s+)?"
 _NOW: Final = r"(?:(?:얼마 ?전에|최근에?|방금|드디어|이제|지금은?|요즘|이젠|현재|앞으로는?|더 ?이상|정말|진짜|특히|제일|가장|원래|평소에?|아예|전혀|너무|아주|주로|많이)\s+)*"
 _OBJECT: Final = r"(?:을|를|은|는|이|가|도)?"
 _TOPIC: Final = r"(?:은|는|이|가)"
-_NOTHING: Final = r"(?:이[게거건것걸]|그[게거건것걸]|저[게거건것걸]|이것|그것|여기|거기|무엇|뭐|누구|어디|어느|왜|어떻게|언제)"
+_NOTHING: Final = r"(?:이[게거건것걸]|그[게거건것걸]|저[게거건것걸]|이것|그것|여기|거기|(?:무엇|뭐|누구|어디|어느|왜|어떻게|언제)(?![가-힣]{2}))"
 _PRONOUN: Final = rf"^{_NOTHING}|(?:^|\s)(?:뭐|뭔|뭘|무슨|누구|어디|어느|왜|언제|몇)(?:\s|$)"
 _WORK: Final = words(
     "개발자 프로그래머 디자이너 간호사 의사 약사 교사 선생님 강사 교수 학생 대학생 대학원생 번역가 통역사 작가 기자 변호사 회계사 세무사 건축가 "
@@ -160,11 +160,11 @@ _RULES: Final[tuple[Rule, ...]] = (
          fits=(*_OWN, lacks("v", r"(?:학원|병원|체육관|헬스장|학교)$"))),
     Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,2}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation"),
     # what has changed
-    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|변경됐|변경되었|변경했|옮겼|옮겨졌|이동했|연기됐|연기했){_PAST}$"),
+    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|옮겼|옮겨졌|(?:변경|이동|연기|조정)(?:됐|되었|했|하였)){_PAST}$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", r"(?:팀|회사|부서|조직|우리|저희)$"))),
     Rule("moved over", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바꿨|바꾸었|옮겼|갈아탔|이전했|전환했|교체했|넘어갔|넘어왔){_PAST}$"),
          relation="use", whose="team", personal=False, fits=(lacks("o", r"(?:은|는)(?:\s|$)"), lacks("v", _PRONOUN))),
-    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?{_V}(?:으로|로) (?:바뀌었|바꿨|변경됐|변경되었|변경했|옮겼|옮겨졌|이동했|연기됐|연기했|미뤄졌|늘었|줄었|올랐|내렸|인상됐|인하됐|늘어났){_PAST}$"),
+    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?{_V}(?:으로|로) (?:바뀌었|바꿨|옮겼|옮겨졌|미뤄졌|늘었|줄었|올랐|내렸|늘어났|(?:변경|이동|연기|조정|인상|인하)(?:됐|되었|했|하였)){_PAST}$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("v", _PRONOUN))),
     Rule("replaced", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)(?:을|를) {_V}(?:으로|로) (?:교체했|바꿨|대체했){_PAST}$"), relation="use",
          whose="team", personal=False, fits=_OWN),
@@ -229,6 +229,9 @@ _RULES: Final[tuple[Rule, ...]] = (
          fits=(lacks("a", _NOTHING), lacks("a", r"^(?:그|저|이)$"))),
     Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, corrects=True,
          fits=(lacks("v", _STATE), lacks("a", _NOTHING), lacks("v", _PRONOUN))),
+    Rule("attribute", Lazy(rf"(?P<w>우리|저희) {_A}{_TOPIC} {_V}{_SURE}$"), confidence=0.85, whose="team", personal=False,
+         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"),
+               lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
     Rule("attribute", Lazy(rf"{_W} {_A}{_TOPIC} {_V}{_COPULA}$"), confidence=0.85,
          fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"), lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
     Rule("attribute", Lazy(rf"{_W} {_A}(?:은|는) {_V}$"), asked=True,

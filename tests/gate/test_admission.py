@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -372,6 +374,42 @@ def test_reasons_come_in_the_order_of_the_checks() -> None:
         Reason.BURST,
     )
     assert outcome.decision is Decision.QUARANTINE
+
+
+FACTS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("tool_facts.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def outcomes(fact: dict[str, Any], tier: Tier) -> list[Outcome]:
+    """What becomes of everything that the rules find in a tool's output."""
+    output = fact["output"]
+    source = facts(output, role="tool", tier=tier, origin="tool:wiki")
+    found = extract(said(output, fact["lang"], role="tool", tier=tier))
+    return [admit(one, source, AdmissionPolicy(), ()) for one in found]
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_facts_of_trusted_tools_get_in(lang: str) -> None:
+    """Of plain facts in the outputs of trusted tools at least 80 % are found and admitted, each as it stands there."""
+    mine = [fact for fact in FACTS if fact["lang"] == lang]
+    kept = [
+        fact
+        for fact in mine
+        if any(
+            one.decision is Decision.ADMIT and one.kept is not None and one.kept.content in fact["fact"]
+            for one in outcomes(fact, Tier.TRUSTED_TOOL)
+        )
+    ]
+    assert len(mine) >= 75
+    assert len(kept) / len(mine) >= 0.8
+
+
+def test_facts_of_untrusted_tools_wait() -> None:
+    """The same facts from a tool that nobody trusts are held, every one of them."""
+    held = [one for fact in FACTS[::5] for one in outcomes(fact, Tier.UNTRUSTED_TOOL)]
+    assert held and {one.decision for one in held} == {Decision.QUARANTINE}
 
 
 def test_judging_is_a_function() -> None:
