@@ -1,6 +1,6 @@
 """How good the gate is, on public data and on the authored sets, each beside a control that must fail.
 
-    python bench/gate.py [personal] [extraction] [instructions] [admission]
+    python bench/gate.py [personal] [extraction] [instructions] [admission] [consolidation]
 
 `personal` compares with presidio's pattern recognisers in the same run where presidio-analyzer is installed.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -225,7 +226,7 @@ def admission(data: Path) -> None:
     facts = _lines(ROOT / "tests/gate/tool_facts.jsonl")
     found = [_kept(fact) for fact in facts]
     print(
-        f"facts in outputs of trusted tools, found by rules and admitted: {percent(sum(found), len(found))} of {len(found)}"
+        f"facts of trusted tools, found by rules and admitted: {percent(sum(found), len(found))} of {len(found)}"
     )
 
 
@@ -267,6 +268,54 @@ def _kept(fact: dict[str, Any]) -> bool:
     return len(told) == 1 and told[0].content in fact["fact"]
 
 
+# Facts that change ---------------------------------------------------------------------------------------------------
+
+
+def consolidation(data: Path) -> None:
+    """FactConsolidation as free text: which statements the rules see to be about the same thing as an earlier one.
+
+    Right is what has the same words up to the object. The control takes statements with the same first three words.
+    """
+    context = json.loads((data / "factconsolidation" / "dev.json").read_text("utf-8"))[0]["context"]
+    facts = [match[1] for line in context.splitlines() if (match := re.match(r"\d+\. (.+)", line))]
+    at = datetime(2026, 3, 4, 15, tzinfo=UTC)
+    found = [extract(Source(fact, "tool", Tier.TRUSTED_TOOL, at, UTC)) for fact in facts]
+    slots = [each[0].slot if each else None for each in found]
+    print(f"FactConsolidation dev, {len(facts)} facts, {sum(map(bool, found))} of them found")
+    truth = _pairs([_before_object(fact) for fact in facts])
+    for name, keys in (("ours", slots), ("control", [" ".join(fact.split()[:3]) for fact in facts])):
+        told = _pairs(keys)
+        print(
+            f"  {name:8} supersessions: precision {percent(len(told & truth), len(told))}"
+            f" recall {percent(len(told & truth), len(truth))} of {len(truth)}"
+        )
+
+
+_OBJECT: Final = re.compile(
+    r".*?\b(?:is|was|died|plays|speaks|works?|worked|lives)\b(?: (?:located|born|founded|created|written|married|"
+    r"a citizen|famous|associated|affiliated|employed|performed|developed|educated))?(?: (?:in|of|by|to|for|with))?"
+    r"(?: the \w+ of)?(?= \S)"
+)
+
+
+def _before_object(fact: str) -> str:
+    """The fact up to its object, told by the verbs of this data set alone."""
+    found = _OBJECT.match(fact.replace(" was educated is", " WAS educated is"))
+    return found[0] if found is not None else fact
+
+
+def _pairs(keys: Sequence[Any]) -> set[tuple[int, int]]:
+    """(earlier, later) of equal keys, neighbours in time only."""
+    last: dict[Any, int] = {}
+    pairs = set()
+    for number, key in enumerate(keys):
+        if key is not None and key in last:
+            pairs.add((last[key], number))
+        if key is not None:
+            last[key] = number
+    return pairs
+
+
 # Extraction ---------------------------------------------------------------------------------------------------------
 
 
@@ -296,6 +345,7 @@ PARTS: Final[dict[str, Callable[[Path], None]]] = {
     "extraction": extraction,
     "instructions": instruct,
     "admission": admission,
+    "consolidation": consolidation,
 }
 
 

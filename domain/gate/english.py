@@ -125,6 +125,13 @@ _INSTEAD: Final = r"(?: (?:instead of|rather than|in place of|and no longer|not)
 _DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
 _V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,120}?)"
 _LINE: Final = r"(?P<v>.{2,200}?)"
+_THING: Final = r"[^;:]{1,100}?"
+_VALUE: Final = r"(?P<v>[^;]{1,120}?)$"
+_RELATION: Final = (
+    r"(?:is|was) (?:a citizen|married|located|founded|created|performed|developed|employed|affiliated|associated|born|written|famous|educated|"
+    r"produced|directed|owned|headquartered)(?: (?:in|of|to|by|with|for|at))?(?: the (?:city|country|continent|religion|sport|language|field) of)?|"
+    r"plays the position of|speaks the language of|(?:died|worked|works|lives) in(?: the (?:city|field) of)?"
+)
 _END: Final = r"(?:\s*[,;].*|\s+(?:because|since it|as it|so that|so)\b.*)?$"
 
 
@@ -145,6 +152,12 @@ _HABIT: Final = (
           r"forget|know|wonder|thinking|wonder|mind|get|seem)\b"),
 )  # fmt: skip
 _ADJECTIVE: Final = lacks("v", _STATE)
+
+
+def _is_named_or_no_state(found: re.Match[str]) -> bool:
+    """New Delhi is a name, "new" a state."""
+    return _NAMED.match(found["v"]) is not None or _ADJECTIVE(found)
+
 
 _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
@@ -262,6 +275,13 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("named", Lazy(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is called {_V}{_END}"), whose="team", personal=False, confidence=0.8),
     Rule("attribute", Lazy(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_ADJECTIVE,)),
+    # what a document says about something
+    Rule("relation", Lazy(rf"(?P<e>{_THING}) (?P<a>{_RELATION}) {_VALUE}"), personal=False, document=True, confidence=0.75,
+         fits=(lacks("e", r"^(?:he|she|it|they|this|that|there|i|we|you|which|who|and|but|as|if)\b"),)),
+    Rule("relation", Lazy(rf"the (?P<a>[\w' -]{{3,60}}?) (?:of|in|that|where) (?P<e>{_THING}) is(?: located in the \w+ of)? {_VALUE}"), personal=False,
+         document=True, confidence=0.75, fits=(_is_named_or_no_state,)),
+    Rule("relation", Lazy(rf"(?P<e>{_THING})['’]s (?P<a>[\w -]{{2,40}}?) is {_VALUE}"), personal=False, document=True, confidence=0.75,
+         fits=(_capitalised("e"), _is_named_or_no_state)),
 )  # fmt: skip
 
 

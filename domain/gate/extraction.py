@@ -160,7 +160,7 @@ def _matched(source: Source, text: str, clause: Span, heard: _Heard, time: When 
     for rule in heard.language.rules:
         if (rule.personal and source.role != "user") or (rule.corrects and not heard.corrects):
             continue
-        if rule.asked and not heard.asked:
+        if (rule.asked and not heard.asked) or (rule.document and source.role != "tool"):
             continue
         found = rule.match(text, start, end)
         if found is not None:

@@ -41,7 +41,8 @@ class Rule:
     """attribute: the slot's, where the rule knows it; relation: without an attribute the slot is "relation: value".
 
     personal: only a person can say so of themselves; dated: a time at the value's end is not part of it.
-    corrects: holds only where something is being corrected; asked: only of what is to be remembered.
+    corrects: holds only where something is being corrected; asked: only of what is to be remembered;
+    document: only in what a tool gives; a person who says so talks about somebody.
     fits: what the pattern cannot say.
     """
 
@@ -57,6 +58,7 @@ class Rule:
     dated: bool = False
     corrects: bool = False
     asked: bool = False
+    document: bool = False
     fits: tuple[Check, ...] = ()
 
     def match(self, text: str, start: int, end: int) -> re.Match[str] | None:

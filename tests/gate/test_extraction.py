@@ -122,6 +122,21 @@ def test_only_a_person_speaks_of_themselves(role: str) -> None:
     assert found.slot == ("team", "API base path")
 
 
+@pytest.mark.parametrize(
+    ("text", "slot", "value"),
+    [
+        ("Fatah was founded by Yasser Arafat.", ("Fatah", "was founded by"), "Yasser Arafat"),
+        ("The capital of India is New Delhi.", ("India", "capital"), "New Delhi"),
+        ("Ada Byron's child is Anne.", ("Ada Byron", "child"), "Anne"),
+    ],
+)
+def test_documents_state_relations(text: str, slot: tuple[str, str], value: str) -> None:
+    """What a tool gives may be about anything; a later statement of the same relation has the same slot."""
+    (found,) = extract(said(text, role="tool", tier=Tier.TRUSTED_TOOL))
+    assert (found.slot, found.value) == (slot, value)
+    assert extract(said(text)) == ()
+
+
 def test_another_speaker_is_another_entity() -> None:
     """Where somebody else than the scope's user speaks, their statements are about them."""
     (found,) = extract(said("I prefer tea.", speaker="Ben"))
