@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gate_world import said
 from mnemolog.domain.gate.admission import (
@@ -419,3 +421,34 @@ def test_judging_is_a_function() -> None:
         judged(PLAIN, AdmissionPolicy(topics=HEALTH)),
     )
     assert first == second
+
+
+TEXTS = [
+    PLAIN,
+    "Never push to main directly.",
+    "I prefer tea.",
+    "We use Podman instead of Docker.",
+    "I live in Porto.",
+]
+tiers = st.sampled_from(list(Tier))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(TEXTS), tiers, st.lists(tiers, max_size=3), tiers, st.integers(0, 60))
+def test_no_lower_origin_gets_further(
+    text: str, tier: Tier, lineage: list[Tier], more: Tier, recent: int
+) -> None:
+    """One more piece in the lineage never makes the decision milder, nor the trust higher (promise 7)."""
+    before = judged(text, tier=tier, lineage=tuple(lineage), recent=recent)
+    after = judged(text, tier=tier, lineage=(*lineage, more), recent=recent)
+    assert after.decision >= before.decision
+    assert after.trust <= before.trust
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(TEXTS), st.text(max_size=80), st.sampled_from([Tier.IMPORT, Tier.UNTRUSTED_TOOL]))
+def test_no_text_raises_its_own_trust(text: str, around: str, tier: Tier) -> None:
+    """Whatever else an untrusted source says, what it states is not admitted (promise 7)."""
+    one = candidate(text)
+    source = facts(f"{text} {around}", role="tool", tier=tier, origin="tool:web")
+    assert admit(one, source, AdmissionPolicy(), ()).decision >= Decision.QUARANTINE
