@@ -234,7 +234,7 @@ def _rule(
 
 _NUMERAL: Final = "[공영일이삼사오육륙칠팔구0-9]"
 _AT: Final = r"(?:@|\s?골뱅이\s?|\s?[(\[]at[)\]]\s?)"
-_DOT: Final = r"(?:\.|점|\s?[(\[]dot[)\]]\s?)"
+_DOT: Final = r"(?:\.|\s?점\s?|\s?[(\[]dot[)\]]\s?)"
 _HOST: Final = r"(?:[a-z0-9가-힣-]{1,63}\.){1,6}[a-z]{2,24}(?![a-z0-9@])"
 _SPOKEN_HOST: Final = rf"(?:[a-z0-9-]{{1,63}}{_DOT}){{1,6}}[a-z]{{2,24}}(?![a-z0-9@])"
 _MOBILE: Final = rf"1[016789]\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}"
@@ -253,7 +253,7 @@ _RULES: Final = (
           _foreign_licence),
     _rule("ssn", Sort.SSN, rf"{_FREE}(?P<v>(?!000|666)\d{{3}}[- ]?\d{{2}}[- ]?\d{{4}}){_OPEN}", _with(r"\bssn\b|social security")),
     _rule("korean mobile", Sort.PHONE, rf"{_FREE}(?P<v>\(?0{_MOBILE}){_OPEN}", _unless_other),
-    _rule("korean mobile abroad", Sort.PHONE, rf"{_FREE}(?P<v>(?:\+|00[1-9]?[- ]?)?82{_SEP}\(?0?{_MOBILE}){_OPEN}", _unless_other),
+    _rule("korean mobile abroad", Sort.PHONE, rf"{_FREE}(?P<v>(?:\+|00[1-9]?[- ]?)?82\)?{_SEP}\(?0?{_MOBILE}){_OPEN}", _unless_other),
     _rule("korean landline", Sort.PHONE,
           rf"{_FREE}(?P<v>\(?0(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|50[2-8])\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}", _landline),
     _rule("korean landline abroad", Sort.PHONE, rf"{_FREE}(?P<v>\+82{_SEP}\(?0?(?:2|[3-6][1-5]|70)\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}"),
