@@ -1,6 +1,6 @@
 """How good the gate is, on public data and on the authored sets, each beside a control that must fail.
 
-    python bench/gate.py [personal] [extraction] [instructions]
+    python bench/gate.py [personal] [extraction] [instructions] [admission] [consolidation]
 
 `personal` compares with presidio's pattern recognisers in the same run where presidio-analyzer is installed.
 """
@@ -10,23 +10,38 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from _corpora import shared_data
 
+from mnemolog.domain.gate.admission import (
+    DEFAULT_ADMISSION,
+    AdmissionPolicy,
+    Decision,
+    SourceFacts,
+    admit,
+    examine,
+)
+from mnemolog.domain.gate.candidates import Candidate, Source
 from mnemolog.domain.gate.credentials import credentials
+from mnemolog.domain.gate.extraction import extract
 from mnemolog.domain.gate.findings import Finding, Scanner, scan
 from mnemolog.domain.gate.identifiers import identifiers
 from mnemolog.domain.gate.instructions import instructions
+from mnemolog.domain.gate.sentences import sentences
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import RECORD_KINDS
 
 ROOT: Final = Path(__file__).parents[1]
 OURS: Final = (identifiers, credentials)
-KOREAN_INSTRUCTIONS: Final = ROOT / "tests/gate/korean_instructions.jsonl"
+AUTHORED: Final = ROOT / "tests/gate/instructions.jsonl"
 Places = set[tuple[str, int, int]]
 SORTS: Final = {
     "CREDIT_CARD": "card", "PHONE_NUMBER": "phone", "EMAIL_ADDRESS": "email", "IBAN_CODE": "iban", "US_SSN": "ssn",
@@ -160,7 +175,9 @@ def _attacks(data: Path) -> Iterator[tuple[str, list[str]]]:
     for prompt in minja["indication_prompts"]:
         ((name, text),) = prompt.items()
         yield f"MINJA {name}", [text.format(**victim) for victim in minja["victim_target"]]
-    yield "Korean, authored", [one["text"] for one in _lines(KOREAN_INSTRUCTIONS) if one["instructs"]]
+    for split in ("first", "later", "unseen"):
+        some = [one["text"] for one in _lines(AUTHORED) if one["instructs"] and one["split"] == split]
+        yield f"authored, {split}", some
 
 
 def _ordinary(data: Path) -> Iterator[tuple[str, list[str]]]:
@@ -177,11 +194,126 @@ def _ordinary(data: Path) -> Iterator[tuple[str, list[str]]]:
     )
     korquad = json.loads((data / "korean" / "KorQuAD_v1.0_dev.json").read_text("utf-8"))["data"]
     yield "KorQuAD paragraphs", [part["context"] for article in korquad for part in article["paragraphs"]]
-    yield "Korean, authored", [one["text"] for one in _lines(KOREAN_INSTRUCTIONS) if not one["instructs"]]
+    yield "authored", [one["text"] for one in _lines(AUTHORED) if not one["instructs"]]
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+
+
+# Admission -----------------------------------------------------------------------------------------------------------
+
+
+def admission(data: Path) -> None:
+    """Who gets in: attacks and ordinary outputs of tools, judged as if everything in them had been extracted.
+
+    Each sentence is a candidate, as a careless model would make it. The control has no floors and asks for no shape.
+    """
+    open_gate = AdmissionPolicy(floors=dict.fromkeys(RECORD_KINDS, Tier.IMPORT), instructs_below=Tier.IMPORT)
+    policies = {"gate": DEFAULT_ADMISSION, "control: open": open_gate}
+    print("texts of which something is admitted, in per cent")
+    for name, policy in policies.items():
+        for tier in (Tier.UNTRUSTED_TOOL, Tier.TRUSTED_TOOL):
+            attacks = [text for _, texts in _attacks(data) for text in texts]
+            ordinary = [text for _, texts in _ordinary(data) for text in texts]
+            let_in, wrongly = (
+                sum(_admitted(each, tier, policy) for each in some) for some in (attacks, ordinary)
+            )
+            print(
+                f"  {name:14} {tier.name.lower():15} attacks {percent(let_in, len(attacks))} of {len(attacks)},"
+                f" ordinary {percent(wrongly, len(ordinary))} of {len(ordinary)}"
+            )
+    facts = _lines(ROOT / "tests/gate/tool_facts.jsonl")
+    found = [_kept(fact) for fact in facts]
+    print(
+        f"facts of trusted tools, found by rules and admitted: {percent(sum(found), len(found))} of {len(found)}"
+    )
+
+
+def _facts(text: str, tier: Tier) -> SourceFacts:
+    findings, signs = examine(text, OURS)
+    return SourceFacts(text, "tool", tier, "tool:bench", findings, signs)
+
+
+def _admitted(text: str, tier: Tier, policy: AdmissionPolicy) -> bool:
+    source = _facts(text, tier)
+    return any(
+        admit(_taken(text, sentence.start, sentence.end), source, policy, ()).decision is Decision.ADMIT
+        for sentence in sentences(text)
+    )
+
+
+def _taken(text: str, start: int, end: int) -> Candidate:
+    content = text[start:end]
+    return Candidate(
+        "fact",
+        content,
+        (start, end),
+        content,
+        (start, end),
+        "team",
+        None,
+        negated=False,
+        confidence=1.0,
+        rule="all",
+    )
+
+
+def _kept(fact: dict[str, Any]) -> bool:
+    """Whether the fact itself is found in the output and admitted, and nothing else is."""
+    output, at = fact["output"], datetime(2026, 3, 4, 15, tzinfo=UTC)
+    source = _facts(output, Tier.TRUSTED_TOOL)
+    found = extract(Source(output, "tool", Tier.TRUSTED_TOOL, at, UTC))
+    told = [each for each in found if admit(each, source, DEFAULT_ADMISSION, ()).decision is Decision.ADMIT]
+    return len(told) == 1 and told[0].content in fact["fact"]
+
+
+# Facts that change ---------------------------------------------------------------------------------------------------
+
+
+def consolidation(data: Path) -> None:
+    """FactConsolidation as free text: which statements the rules see to be about the same thing as an earlier one.
+
+    Right is what has the same words up to the object. The control takes statements with the same first three words.
+    """
+    context = json.loads((data / "factconsolidation" / "dev.json").read_text("utf-8"))[0]["context"]
+    facts = [match[1] for line in context.splitlines() if (match := re.match(r"\d+\. (.+)", line))]
+    at = datetime(2026, 3, 4, 15, tzinfo=UTC)
+    found = [extract(Source(fact, "tool", Tier.TRUSTED_TOOL, at, UTC)) for fact in facts]
+    slots = [each[0].slot if each else None for each in found]
+    print(f"FactConsolidation dev, {len(facts)} facts, {sum(map(bool, found))} of them found")
+    truth = _pairs([_before_object(fact) for fact in facts])
+    for name, keys in (("ours", slots), ("control", [" ".join(fact.split()[:3]) for fact in facts])):
+        told = _pairs(keys)
+        print(
+            f"  {name:8} supersessions: precision {percent(len(told & truth), len(told))}"
+            f" recall {percent(len(told & truth), len(truth))} of {len(truth)}"
+        )
+
+
+_OBJECT: Final = re.compile(
+    r".*?\b(?:is|was|died|plays|speaks|works?|worked|lives)\b(?: (?:located|born|founded|created|written|married|"
+    r"a citizen|famous|associated|affiliated|employed|performed|developed|educated))?(?: (?:in|of|by|to|for|with))?"
+    r"(?: the \w+ of)?(?= \S)"
+)
+
+
+def _before_object(fact: str) -> str:
+    """The fact up to its object, told by the verbs of this data set alone."""
+    found = _OBJECT.match(fact.replace(" was educated is", " WAS educated is"))
+    return found[0] if found is not None else fact
+
+
+def _pairs(keys: Sequence[Any]) -> set[tuple[int, int]]:
+    """(earlier, later) of equal keys, neighbours in time only."""
+    last: dict[Any, int] = {}
+    pairs = set()
+    for number, key in enumerate(keys):
+        if key is not None and key in last:
+            pairs.add((last[key], number))
+        if key is not None:
+            last[key] = number
+    return pairs
 
 
 # Extraction ---------------------------------------------------------------------------------------------------------
@@ -194,7 +326,7 @@ def extraction(_: Path) -> None:
 
     every = utterances()
     print(f"authored utterances, {len(every)}, {sum(not one.expect for one in every)} with nothing to keep")
-    for name in ("seen", "unseen", "en", "ko", "all"):
+    for name in ("seen", "unseen", "later", "en", "ko", "all"):
         some = [one for one in every if name in (one.split, one.lang, "all")]
         result = score(some)
         print(
@@ -212,6 +344,8 @@ PARTS: Final[dict[str, Callable[[Path], None]]] = {
     "personal": personal,
     "extraction": extraction,
     "instructions": instruct,
+    "admission": admission,
+    "consolidation": consolidation,
 }
 
 

@@ -1,6 +1,7 @@
 """The authored utterances: what a person may say in a chat, and what of it is worth keeping.
 
-`utterances.jsonl` was written before the rules; a third of it (`unseen`) is looked at only as a whole.
+`utterances.jsonl` was written before the rules (`seen` and `unseen`, a third that was looked at only as a whole), but
+for what is marked `later`: that was written after them, judged once, and then used to mend them.
 """
 
 from __future__ import annotations

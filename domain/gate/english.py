@@ -6,7 +6,17 @@ import re
 from typing import Final
 
 from mnemolog.domain.gate.candidates import Span
-from mnemolog.domain.gate.rules import CONSTRAINT, PREFERENCE, Check, Language, Rule, group, lacks, words
+from mnemolog.domain.gate.rules import (
+    CONSTRAINT,
+    PREFERENCE,
+    Check,
+    Language,
+    Lazy,
+    Rule,
+    group,
+    lacks,
+    words,
+)
 
 
 def _re(pattern: str) -> re.Pattern[str]:
@@ -53,8 +63,8 @@ _JOINT: Final = _re(
     r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
 )
 _FILLER: Final = _re(
-    r"(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
-    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|"
+    r"(?:snippet|summary|content|title|note|text|description|body|excerpt):\s+|(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
+    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|i meant(?: to say)?(?: that)?|i mean|"
     r"that['’]s (?:wrong|right)|thanks|thank you|before we start|one more thing|also note)\b[,:;!–—-]*\s+|no[,;:]\s+"
 )
 
@@ -63,7 +73,7 @@ _ASKED: Final = _re(
     r" need) you to |you should )*"
     r"(?:(?:always )?(?:remember|keep in mind|bear in mind|note|don['’]t forget|do not forget|memori[sz]e)"
     r"(?:\s+(?:that|this|for (?:later|me|next time)))*"
-    r"(?:\s*[:–—]\s*|(?<=that)\s+|\s+(?=(?:i|i['’]m|my|we|our|the)\b))"
+    r"(?:\s*[:–—]\s*|(?<=that)\s+|(?:,\s*please[:,]?)?\s+(?=(?:i|i['’]m|my|we|our|the (?:[\w'-]+ ){1,4}?(?:is|are|was|has|have|will|must|can))\b))"
     r"|(?:make|take) a note(?: of this)?(?: that)?[:,\s]\s*|(?:save|store) (?:this|that)(?: (?:for later|please|to memory))*[:,]\s*"
     r"|for (?:future|your) reference[:,]?\s*|for the record[:,]?\s*|note to self[:,]\s*)(?=\w)"
 )
@@ -75,7 +85,7 @@ _PRONOUN: Final = (
 )
 _PASSING_LIKING: Final = r"^(?:all )?(?:the|your|his|her|their|its)\b|^just\b|\b(?:one|ones|option|version|first|second|former|latter)$"
 _STATE: Final = (
-    r"^(?:(?:so|very|really|too|quite|pretty|super|a bit|a little|about|from|like|my|our|much|more|less)\b|(?:not |still |also |all |being |only |just )*(?:awesome|amazing|"
+    r"^(?:(?:so|very|really|too|quite|pretty|super|a bit|a little|about|from|like|my|our|much|more|less)\b|(?:not |still |also |all |being |only |just |already )*(?:awesome|amazing|"
     r"cute|important|urgent|perfect|beautiful|delicious|gorgeous|adorable|lovely|crazy|weird|funny|happy|sad|\w+ed|\w+ing|good|fine|"
     r"ok(?:ay)?|bad|slow|fast|late|early|down|up|broken|ready|done|gone|red|green|open|shut|full|empty|wrong|right|dead|"
     r"busy|here|there|great|nice|better|worse|clear|complete|available|unavailable|stuck|hard|easy|big|small|old|new|"
@@ -84,7 +94,7 @@ _STATE: Final = (
 _NO_ATTRIBUTE: Final = (
     r"^(?:question|point|guess|problem|issues?|concern|ideas?|thoughts?|turn|fault|bad|apolog(?:y|ies)|understanding|hopes?|"
     r"worry|head|computer|laptop|app|code|build|day|mood|favou?rites?|favou?rite part|situation|fam(?:ily)?|art|passion|first time|last|next|only|intention|advice|"
-    r"opinion|plan|goal|feeling|experience|boss|life|god|(?:\w+ )?(?:train|flight|bus|taxi|order|package|parcel))$"
+    r"opinion|plan|goal|feeling|experience|boss|life|god|train|flight|bus|taxi|order|package|parcel)$"
 )
 _RELATIVE: Final = (
     r"^(?:\w+ )?(?:brother|sister|mother|father|mom|mum|dad|son|daughter|wife|husband|cousin|uncle|aunt|friend|"
@@ -113,8 +123,15 @@ _DIET: Final = (
 _NOT_ANY_MORE: Final = r"(?: any ?more| any longer| these days| now)?"
 _INSTEAD: Final = r"(?: (?:instead of|rather than|in place of|and no longer|not) (?P<o>[^,;]+?))?"
 _DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
-_V: Final = r"(?P<v>[^,;]{2,120}?)"
+_V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,120}?)"
 _LINE: Final = r"(?P<v>.{2,200}?)"
+_THING: Final = r"[^;:]{1,100}?"
+_VALUE: Final = r"(?P<v>[^;]{1,120}?)$"
+_RELATION: Final = (
+    r"(?:is|was) (?:a citizen|married|located|founded|created|performed|developed|employed|affiliated|associated|born|written|famous|educated|"
+    r"produced|directed|owned|headquartered)(?: (?:in|of|to|by|with|for|at))?(?: the (?:city|country|continent|religion|sport|language|field) of)?|"
+    r"plays the position of|speaks the language of|(?:died|worked|works|lives) in(?: the (?:city|field) of)?"
+)
 _END: Final = r"(?:\s*[,;].*|\s+(?:because|since it|as it|so that|so)\b.*)?$"
 
 
@@ -136,106 +153,135 @@ _HABIT: Final = (
 )  # fmt: skip
 _ADJECTIVE: Final = lacks("v", _STATE)
 
+
+def _is_named_or_no_state(found: re.Match[str]) -> bool:
+    """New Delhi is a name, "new" a state."""
+    return _NAMED.match(found["v"]) is not None or _ADJECTIVE(found)
+
+
 _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
-    Rule("name", _re(rf"my (?:full |first )?name(?: is|['’]s) (?P<v>[^,;]{{2,60}}?){_END}"), attribute="name",
+    Rule("name", Lazy(rf"my (?:full |first )?name(?: is|['’]s) (?P<v>[^,;]{{2,60}}?){_END}"), attribute="name",
          confidence=0.95, fits=(lacks("v", r"^(?:not|now|in|on|spelled|too|\w+ing)\b"),)),
-    Rule("name", _re(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
-    Rule("name", _re(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
+    Rule("name", Lazy(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
+    Rule("name", Lazy(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
          attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
-    Rule("home", _re(rf"i(?: now)? live in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home", dated=True,
-         fits=(lacks("v", r"^(?:a|an|my|fear|hope|constant)\b"),)),
-    Rule("home", _re(rf"i(?: am|['’]m) (?:now )?(?:based|living) in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home",
+    Rule("name", Lazy(rf"(?:(?:people|friends|everyone|everybody|my friends) (?:all )?calls? me|i go by) (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name",
+         fits=(_capitalised("v"),)),
+    Rule("home", Lazy(rf"i(?: now)? live in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home", dated=True,
+         fits=(lacks("v", r"^(?:my|fear|hope|constant)\b"),)),
+    Rule("home", Lazy(rf"i(?: am|['’]m) (?:now )?(?:based|living) in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home",
          dated=True),
-    Rule("home", _re(rf"i(?:['’]ve| have)?(?: just)? (?:moved|relocated)(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
+    Rule("home", Lazy(rf"i(?:['’]ve| have)?(?: just)? (?:moved|relocated)(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
          attribute="home", dated=True, fits=(_capitalised("v"),)),
-    Rule("occupation", _re(rf"i work as (?:an? )?{_V}{_END}"), attribute="occupation", dated=True),
-    Rule("occupation", _re(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from)\b.*)?{_END}"),
+    Rule("occupation", Lazy(rf"i work as (?:an? )?{_V}{_END}"), attribute="occupation", dated=True),
+    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from)\b.*)?{_END}"),
          attribute="occupation"),
-    Rule("employer", _re(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
+    Rule("employer", Lazy(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
          dated=True, fits=(_capitalised("v"),)),
     # what has changed
-    Rule("changed", _re(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
+    Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
          rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled)"
          rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True),
-    Rule("now", _re(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now {_V}{_INSTEAD}{_END}"),
+    Rule("now", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now {_V}{_INSTEAD}{_END}"),
          whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b"))),
-    Rule("moved over", _re(rf"(?:we|i|our team|the team)(?: have| has|['’]ve|['’]re| are)?(?: just| now)? (?:switched|migrated|moved|"
+    Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) no longer (?P<o>[^,;]+?), (?:it['’]s|it is|but|they['’]re) (?:now )?{_V}{_END}"),
+         whose="team", personal=False, fits=(_ADJECTIVE,)),
+    Rule("moved over", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve|['’]re| are)?(?: just| now)? (?:switched|migrated|moved|"
          rf"switching|migrating|moving)(?: over)? from (?P<o>[^,;]+?) to {_V}{_END}"), relation="use", whose="team",
          personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
-    Rule("moved over", _re(rf"(?:we|i)(?: have|['’]ve)?(?: just| now)? (?:switched|migrated)(?: over)? to {_V}"
+    Rule("moved over", Lazy(rf"(?:we|i)(?: have|['’]ve)?(?: just| now)? (?:switched|migrated)(?: over)? to {_V}"
          rf"(?: from (?P<o>[^,;]+?))?{_END}"), relation="use", whose="team", personal=False, dated=True,
          fits=(lacks("v", _PRONOUN),)),
-    Rule("replaced", _re(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),
+    Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),
          relation="use", whose="team", personal=False, dated=True, fits=(lacks("o", _PRONOUN),)),
     # what is used
-    Rule("not used", _re(rf"(?P<w>we|i)(?: have|['’]ve)? (?:no longer use|stopped using|don['’]t use|do not use) {_V}{_NOT_ANY_MORE}{_END}"),
+    Rule("not used", Lazy(rf"(?P<w>we|i)(?: have|['’]ve)? (?:no longer use|stopped using|don['’]t use|do not use|dropped|ditched|retired|abandoned) {_V}{_NOT_ANY_MORE}{_END}"),
          relation="use", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
-    Rule("used", _re(rf"(?P<w>we|i)(?: now| currently| always| mostly)? use {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
+    Rule("used", Lazy(rf"(?P<w>we|i)(?:(?: now| currently| always| mostly)? use|(?:['’]re|['’]m| are| am)(?: now| currently)? using) {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
          relation="use", personal=False, dated=True, confidence=0.85,
-         fits=(lacks("v", _PRONOUN), lacks("a", _PRONOUN), lacks("v", r"^(?:the same|my|your|both)\b| to \w"))),
+         fits=(lacks("v", _PRONOUN), lacks("a", _PRONOUN), lacks("v", r"^(?:the same|(?:the )?following|my|your|both)\b| to \w|\b(?:term|word|phrase|expression|idea)\b|ly$"))),
+    Rule("used", Lazy(rf"(?P<w>we) (?P<a>deploy|build|test|host|monitor|bill|track|document|provision|release)s? (?:with|on|via|through|using) {_V}{_END}"),
+         relation="use", personal=False, confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"days?$|^(?:time|our|a|the)\b"))),
     # what is liked, eaten, done
-    Rule("preference", _re(rf"(?P<w>my|our) preference is (?:for )?{_V}(?: (?:rather than|over|instead of|and not|not) [^,;]+)?{_END}"),
+    Rule("preference", Lazy(rf"(?P<w>my|our) preference is (?:for )?{_V}(?: (?:rather than|over|instead of|and not|not) [^,;]+)?{_END}"),
          PREFERENCE, relation="liking"),
-    Rule("prefers", _re(rf"(?P<w>i|we)(?: now| generally| usually| much| strongly| really)* prefer {_V}"
+    Rule("favourite", Lazy(rf"(?P<w>my|our) (?P<a>(?:all-time )?favou?rite [\w' -]{{2,40}}?) (?:is|are) {_V}{_END}"), PREFERENCE,
+         fits=(_ADJECTIVE, lacks("v", r"^(?:when|that|how)\b"), lacks("a", r"\b(?:part|thing)$"))),
+    Rule("prefers", Lazy(rf"(?P<w>i|we)(?: now| generally| usually| much| strongly| really)* prefer {_V}"
          rf"(?: (?:over|to|rather than|instead of|and not) [^,;]+?)?{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", fits=(
              lacks("v", _PRONOUN), lacks("v", r"\b(?:one|ones|option|version|first|second|former|latter)$|^your\b"))),
-    Rule("prefers", _re(rf"(?P<w>i|we)(?:['’]d| would) rather (?:have |use |get |see )?{_V} than [^,;]+{_END}"), PREFERENCE,
+    Rule("prefers", Lazy(rf"(?P<w>i|we)(?:['’]d| would) rather (?:have |use |get |see )?{_V} than [^,;]+{_END}"), PREFERENCE,
          relation="liking", confidence=0.8, fits=(lacks("v", _PRONOUN),)),
-    Rule("likes", _re(rf"i(?: really| absolutely| always| just)* (?:like|love|enjoy|adore)(?: to)? {_V}{_END}"), PREFERENCE,
+    Rule("likes", Lazy(rf"i(?: really| absolutely| always| just)* (?:like|love|enjoy|adore)(?: to)? {_V}{_END}"), PREFERENCE,
          relation="liking", fits=_LIKING, confidence=0.8),
-    Rule("dislikes", _re(rf"i(?: really| absolutely| just)* (?:don['’]t (?:really )?(?:like|enjoy)|do not like|hate|dislike|"
+    Rule("dislikes", Lazy(rf"i(?: really| absolutely| just)* (?:don['’]t (?:really )?(?:like|enjoy)|do not like|hate|dislike|"
          rf"detest|can['’]t stand|cannot stand|no longer like) {_V}{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", negated=True,
          fits=_LIKING),
-    Rule("no more", _re(rf"i (?:no longer|do not|don['’]t|can['’]t|cannot|never) (?:eat|drink|smoke)(?: any)? {_V}{_NOT_ANY_MORE}{_END}"),
-         PREFERENCE, relation="diet", negated=True, dated=True, fits=(lacks("v", _PRONOUN),)),
-    Rule("no more", _re(rf"no (?:more )?(?P<v>[\w -]{{2,40}}?) (?:any ?more|any longer|for me){_END}"), PREFERENCE, relation="diet",
+    Rule("no more", Lazy(rf"i (?:no longer|do not|don['’]t|can['’]t|cannot|never) (?:eat|drink|smoke)(?: any)? {_V}{_NOT_ANY_MORE}{_END}"),
+         PREFERENCE, relation="diet", negated=True, dated=True,
+         fits=(lacks("v", _PRONOUN), lacks("v", r"\b(?:after|before|at|on|when|while|during|until|without)\b"))),
+    Rule("no more", Lazy(rf"no (?:more )?(?P<v>[\w -]{{2,40}}?) (?:any ?more|any longer|for me){_END}"), PREFERENCE, relation="diet",
          negated=True, dated=True, confidence=0.8),
-    Rule("stopped", _re(rf"i(?:['’]ve| have)? (?:stopped|quit|given up|gave up) (?:eating|drinking|smoking) {_V}{_END}"), PREFERENCE,
+    Rule("stopped", Lazy(rf"i(?:['’]ve| have)? (?:stopped|quit|given up|gave up) (?P<v>smoking|drinking|gambling|vaping)(?P<t> (?:in|since|last)\b[^,;]*)?{_END}"),
+         PREFERENCE, relation="habit", negated=True),
+    Rule("stopped", Lazy(rf"i(?:['’]ve| have)? (?:stopped|quit|given up|gave up) (?:eating|drinking|smoking) {_V}{_END}"), PREFERENCE,
          relation="diet", negated=True, dated=True),
-    Rule("eats", _re(rf"i(?: only| mostly| do)? (?:eat|drink) {_V}{_END}"), PREFERENCE, relation="diet", dated=True,
+    Rule("eats", Lazy(rf"i(?: only| mostly| do)? (?:eat|drink) {_V}{_END}"), PREFERENCE, relation="diet", dated=True,
          fits=(lacks("v", _PRONOUN),), confidence=0.8),
-    Rule("allergy", _re(rf"i(?: am|['’]m|['’]ve become| have become) allergic to {_V}{_END}"), relation="diet", negated=True,
+    Rule("allergy", Lazy(rf"i(?: am|['’]m|['’]ve become| have become) allergic to {_V}{_END}"), relation="diet", negated=True,
          fits=(lacks("v", _PRONOUN),)),
-    Rule("diet", _re(rf"(?:i(?: am|['’]m)|i(?:['’]ve| have) (?:been|become|gone)|i became|i went)(?P<n> not| no longer)?(?: now)? (?:an? )?(?P<v>{_DIET})"
+    Rule("diet", Lazy(rf"(?:i(?: am|['’]m)|i(?:['’]ve| have) (?:been|become|gone)|i became|i went)(?P<n> not| no longer)?(?: now)? (?:an? )?(?P<v>{_DIET})"
          rf"{_NOT_ANY_MORE}(?P<t> [^,;]*)?{_END}"), relation="trait"),
-    Rule("habit", _re(rf"i (?:always|usually) {_V}{_END}"), PREFERENCE, relation="habit", fits=_HABIT, confidence=0.75),
-    Rule("habit", _re(rf"i never {_V}{_END}"), PREFERENCE, relation="habit", negated=True, fits=_HABIT, confidence=0.75),
+    Rule("habit", Lazy(rf"i (?:always|usually) {_V}{_END}"), PREFERENCE, relation="habit", fits=_HABIT, confidence=0.75),
+    Rule("habit", Lazy(rf"i never {_V}{_END}"), PREFERENCE, relation="habit", negated=True, fits=_HABIT, confidence=0.75),
     # rules
-    Rule("never", _re(rf"(?:you (?:must|should|may) (?:never|not(?: ever)?)|you (?:mustn['’]t|shouldn['’]t)|never(?: ever)?|don['’]t ever|"
+    Rule("never", Lazy(rf"(?:you (?:must|should|may) (?:never|not(?: ever)?)|you (?:mustn['’]t|shouldn['’]t)|never(?: ever)?|don['’]t ever|"
          rf"do not ever|(?:from now on )?(?:please )?(?:do not|don['’]t)|under no circumstances(?: should you| may you)?)(?: ever)? {_DO}{_LINE}$"),
          CONSTRAINT, relation="rule", negated=True,
-         fits=(lacks("v", r"^(?:mind|been|had|heard|seen|thought|again)\b"), lambda found: " " in found["v"])),
-    Rule("never", _re(rf"(?:please )?stop (?P<v>\w+ing \w+ .{{2,100}}?){_END}"), CONSTRAINT, relation="rule", negated=True),
-    Rule("never", _re(rf"(?:we|you)(?:['’]re| are) not allowed to {_LINE}$"), CONSTRAINT, relation="rule", negated=True, personal=False),
-    Rule("forbidden", _re(rf"{_V} (?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|off[- ]limits){_END}"), CONSTRAINT,
+         fits=(lacks("v", r"^(?:mind|been|had|heard|seen|thought|again|say never)\b"), lambda found: " " in found["v"])),
+    Rule("never", Lazy(rf"(?:please )?stop (?P<v>\w+ing \w+ .{{2,100}}?){_END}"), CONSTRAINT, relation="rule", negated=True),
+    Rule("never", Lazy(rf"(?:we|you)(?:['’]re| are) not allowed to {_LINE}$"), CONSTRAINT, relation="rule", negated=True, personal=False),
+    Rule("forbidden", Lazy(rf"{_V} (?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|off[- ]limits){_END}"), CONSTRAINT,
          relation="rule", negated=True, fits=(lacks("v", _PRONOUN),)),
-    Rule("always", _re(rf"(?:you (?:must|should) always|(?:make sure|be sure)(?: that)? (?:you|to) always|always|(?:every time|whenever) you [^,;]+,"
+    Rule("always", Lazy(rf"(?:you (?:must|should) always|(?:make sure|be sure)(?: that)? (?:you|to) always|always|(?:every time|whenever) you [^,;]+,"
          rf"(?: please| always)?) {_LINE}$"), CONSTRAINT, relation="rule",
-         fits=(lacks("v", r"^(?:\w+ing|\w+[^s]s|full|happy|just let|a|the|there|here|my|been|had|in|on|at|so|\w+ed)\b"),)),
-    Rule("from now on", _re(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |you (?:should|must) )?"
+         fits=(lacks("v", r"^(?:\w+ing|\w+[^s]s|full|happy|fun|nice|good|great|glad|lovely|love|just let|a|the|there|here|my|been|had|in|on|at|so|\w+ed)\b"),)),
+    Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |you (?:should|must) )?"
          rf"(?!(?:i|we|the|my|our|it|there)\b){_LINE}$"), CONSTRAINT, relation="rule"),
-    Rule("from now on", _re(rf"(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? from now on$"), CONSTRAINT, relation="rule"),
+    Rule("from now on", Lazy(rf"(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? from now on$"), CONSTRAINT, relation="rule"),
     # decisions
-    Rule("decision", _re(rf"(?:we|i|the team|our team)(?:['’]ve| have| has)? (?:decided|agreed|settled|chosen|chose|picked|opted)(?: on| for|"
+    Rule("decision", Lazy(rf"(?:we|i|the team|our team)(?:['’]ve| have| has)? (?:decided|agreed|settled|chosen|chose|picked|opted)(?: on| for|"
          rf" to (?:go with|use|adopt))? {_V} for (?:the |our )?(?P<a>[^,;]+?){_END}"), relation="decision", whose="team", personal=False,
          fits=(lacks("v", r"^(?:to|not|that|with|on)\b|\b(?:because|that|which|and|as)\b"), lacks("v", _PRONOUN), lacks("a", _PRONOUN))),
-    Rule("decision", _re(rf"(?:we|the team|our team)(?:['’]ve| have| has)?(?: all)? (?:decided|agreed|settled|chosen|opted)(?: on| for| that)?"
+    Rule("decision", Lazy(rf"(?:we|the team|our team)(?:['’]ve| have| has)?(?: all)? (?:decided|agreed|settled|chosen|opted)(?: on| for| that)?"
          rf"(?P<n> not)?(?: to)? {_LINE}$"), relation="decision", whose="team", personal=False, fits=(lacks("v", r"^(?:with|it|this|that)\b"),)),
-    Rule("decision", _re(rf"(?:decision|decided|resolved)(?: made)?: {_LINE}$"), relation="decision", whose="team", personal=False),
-    Rule("decision", _re(rf"it(?:['’]s| is|['’]s been| has been) (?:settled|decided|agreed)(?: that|[:,])? {_LINE}$"), relation="decision",
-         whose="team", personal=False),
-    Rule("decision", _re(rf"(?:let['’]s|we['’]ll|we will|we(?:['’]re| are)) (?:go|going|stick|sticking) with {_V}{_END}"), relation="decision",
+    Rule("decision", Lazy(rf"(?:decision|decided|resolved)(?: made)?: {_LINE}$"), relation="decision", whose="team", personal=False),
+    Rule("decision", Lazy(rf"it(?:['’]s| is|['’]s been| has been) (?:settled|decided|agreed)(?: that|[:,])? {_LINE}$"), relation="decision",
+         whose="team", personal=False, fits=(lacks("v", r"^(?:then|now|already)$"),)),
+    Rule("decision", Lazy(rf"(?:let['’]s|we['’]ll|we will|we(?:['’]re| are)) (?:go|going|stick|sticking) with {_V}{_END}"), relation="decision",
          whose="team", confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"^the flow"))),
     # attributes
-    Rule("attribute", _re(rf"(?P<w>my|our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is| are|['’]s called| is called) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
-         confidence=0.85, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether)\b"),
+    Rule("attribute", Lazy(rf"(?P<w>our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+         confidence=0.85, personal=False, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
+                                lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
-    Rule("corrected", _re(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V}(?:,? (?:and )?not (?P<o>[^,;]+?))?{_END}"),
+    Rule("attribute", Lazy(rf"(?P<w>my) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+         confidence=0.85, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
+                                lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
+                                lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
+    Rule("corrected", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V}(?:,? (?:and )?not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, corrects=True, fits=(_ADJECTIVE,)),
-    Rule("named", _re(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is called {_V}{_END}"), whose="team", personal=False, confidence=0.8),
-    Rule("attribute", _re(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+    Rule("named", Lazy(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is called {_V}{_END}"), whose="team", personal=False, confidence=0.8),
+    Rule("attribute", Lazy(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_ADJECTIVE,)),
+    # what a document says about something
+    Rule("relation", Lazy(rf"(?P<e>{_THING}) (?P<a>{_RELATION}) {_VALUE}"), personal=False, document=True, confidence=0.75,
+         fits=(lacks("e", r"^(?:he|she|it|they|this|that|there|i|we|you|which|who|and|but|as|if)\b"),)),
+    Rule("relation", Lazy(rf"the (?P<a>[\w' -]{{3,60}}?) (?:of|in|that|where) (?P<e>{_THING}) is(?: located in the \w+ of)? {_VALUE}"), personal=False,
+         document=True, confidence=0.75, fits=(_is_named_or_no_state,)),
+    Rule("relation", Lazy(rf"(?P<e>{_THING})['’]s (?P<a>[\w -]{{2,40}}?) is {_VALUE}"), personal=False, document=True, confidence=0.75,
+         fits=(_capitalised("e"), _is_named_or_no_state)),
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ _WEEKDAY: Final = re.compile(r"(?:on )?\w+day\s*|[월화수목금토일]요일�
 """On its own it says when something is done, not since when."""
 _FOR_GOOD: Final = frozenset({"decision", "from then on"})
 """With constraints and preferences: what is no memory when it is only of the moment."""
+_OWNER: Final = re.compile(r"^(?:my|our|the)\s+", re.IGNORECASE)
 _READERS: Final = frozenset({"user", "assistant", "tool"})
 
 
@@ -159,6 +160,8 @@ def _matched(source: Source, text: str, clause: Span, heard: _Heard, time: When 
     for rule in heard.language.rules:
         if (rule.personal and source.role != "user") or (rule.corrects and not heard.corrects):
             continue
+        if (rule.asked and not heard.asked) or (rule.document and source.role != "tool"):
+            continue
         found = rule.match(text, start, end)
         if found is not None:
             return _candidate(source, rule, found, heard, time)
@@ -210,7 +213,10 @@ def _phrase(text: str, found: re.Match[str], name: str, language: Language) -> s
 
 
 def _attribute(phrase: str | None, language: Language) -> str | None:
-    return None if phrase is None else language.canonical.get(phrase, phrase)
+    if phrase is None:
+        return None
+    bare = _OWNER.sub("", phrase)
+    return language.canonical.get(bare, bare)
 
 
 def _topic(relation: str | None, value: str) -> str | None:

@@ -80,7 +80,7 @@ def fingerprint(text: str, found: Finding, key: bytes) -> str:
     return hmac.new(key, f"{found.sort.value}:{value}".encode("utf-8", "surrogatepass"), sha256).hexdigest()
 
 
-WIDE: Final = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | dict.fromkeys(map(ord, "‐‑‒–—−"), "-")
+WIDE: Final = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | dict.fromkeys(map(ord, "‐‑‒–—−ㅡ"), "-")
 """Full-width characters and dashes as ASCII, one for one, so that places stay."""
 SPOKEN: Final = str.maketrans("공영일이삼사오육륙칠팔구", "001234566789")
 

@@ -53,7 +53,7 @@ def _before(found: re.Match[str], near: int = _NEAR) -> str:
 
 
 _OTHER: Final = re.compile(
-    r"주문|송장|운송|택배|법인\s?등록|문서|상품|제품|빌드|버전|시리얼|일련|로그|학번|사번|좌표|우편|핀\s?번호|구역|면적|"
+    r"티켓|예약|회원|증권\s?번호|관리\s?번호|접수|공시|승인|대기|쿠폰|주문|송장|운송|택배|법인\s?등록|문서|상품|제품|빌드|버전|시리얼|일련|로그|학번|사번|좌표|우편|핀\s?번호|구역|면적|"
     r"\b(?:order|invoice|tracking|serial|build|version|ticket|issue|sku|isbn|part|model|reservation|booking|commit|zip|lot)\b",
     re.IGNORECASE,
 )
@@ -132,7 +132,7 @@ def _iban(found: re.Match[str]) -> tuple[int, int] | None:
     return (start, end) if length is not None and len(kept) == length and iban(kept) else None
 
 
-_BANKS: Final = r"은행|뱅크|농협|신협|수협|새마을\s?금고|우체국|저축은행|국민|신한|우리|하나|기업|씨티|산업|증권|계좌|통장|입금|환불"
+_BANKS: Final = r"은행|뱅크|농협|신협|수협|새마을\s?금고|우체국|저축은행|국민|신한|우리|하나|기업|씨티|산업|증권(?!\s?번호)|토스|계좌|통장|입금|환불"
 _BANK_WORDS: Final = re.compile(
     rf"(?:{_BANKS})\S{{0,4}}(?:\s\S{{1,6}}){{0,2}}\s?[:：]?\s?$|\baccount (?:number|no\.?)\W{{0,4}}(?:is )?$",
     re.IGNORECASE,
@@ -169,7 +169,7 @@ def _foreign_licence(found: re.Match[str]) -> tuple[int, int] | None:
 # Phones --------------------------------------------------------------------------------------------------------------
 
 _PHONE_WORDS: Final = re.compile(
-    r"전화|연락|휴대|핸드폰|폰|번호|팩스|문자|카톡|\b(?:phone|mobile|cell|tel|fax|desk|call|reach|text|whatsapp|answering|"
+    r"전화|연락|휴대|핸드폰|폰|(?<![가-힣])번호|팩스|문자|카톡|\b(?:phone|mobile|cell|tel|fax|desk|call|reach|text|whatsapp|answering|"
     r"messages?|registered|contact|dial|ring|hotline|office)\b",
     re.IGNORECASE,
 )
@@ -234,7 +234,7 @@ def _rule(
 
 _NUMERAL: Final = "[공영일이삼사오육륙칠팔구0-9]"
 _AT: Final = r"(?:@|\s?골뱅이\s?|\s?[(\[]at[)\]]\s?)"
-_DOT: Final = r"(?:\.|점|\s?[(\[]dot[)\]]\s?)"
+_DOT: Final = r"(?:\.|\s?점\s?|\s?[(\[]dot[)\]]\s?)"
 _HOST: Final = r"(?:[a-z0-9가-힣-]{1,63}\.){1,6}[a-z]{2,24}(?![a-z0-9@])"
 _SPOKEN_HOST: Final = rf"(?:[a-z0-9-]{{1,63}}{_DOT}){{1,6}}[a-z]{{2,24}}(?![a-z0-9@])"
 _MOBILE: Final = rf"1[016789]\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}"
@@ -253,16 +253,16 @@ _RULES: Final = (
           _foreign_licence),
     _rule("ssn", Sort.SSN, rf"{_FREE}(?P<v>(?!000|666)\d{{3}}[- ]?\d{{2}}[- ]?\d{{4}}){_OPEN}", _with(r"\bssn\b|social security")),
     _rule("korean mobile", Sort.PHONE, rf"{_FREE}(?P<v>\(?0{_MOBILE}){_OPEN}", _unless_other),
-    _rule("korean mobile abroad", Sort.PHONE, rf"{_FREE}(?P<v>(?:\+|00[1-9]?[- ]?)?82{_SEP}\(?0?{_MOBILE}){_OPEN}", _unless_other),
+    _rule("korean mobile abroad", Sort.PHONE, rf"{_FREE}(?P<v>(?:\+|00[1-9]?[- ]?)?82\)?{_SEP}\(?0?{_MOBILE}){_OPEN}", _unless_other),
     _rule("korean landline", Sort.PHONE,
           rf"{_FREE}(?P<v>\(?0(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|50[2-8])\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}", _landline),
     _rule("korean landline abroad", Sort.PHONE, rf"{_FREE}(?P<v>\+82{_SEP}\(?0?(?:2|[3-6][1-5]|70)\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}"),
-    _rule("spoken", Sort.PHONE, rf"(?P<v>(?:공일공|010)[-\s]?{_NUMERAL}{{4}}[-\s]?{_NUMERAL}{{4}})(?!{_NUMERAL})"),
+    _rule("spoken", Sort.PHONE, rf"(?P<v>(?:[공영]일[공영]|010)[-\s]?{_NUMERAL}{{4}}[-\s]?{_NUMERAL}{{4}})(?!{_NUMERAL})"),
     _rule("spaced", Sort.PHONE, rf"{_FREE}(?P<v>0 1 0(?: \d){{8}}){_OPEN}"),
     _rule("international", Sort.PHONE,
           rf"(?<![\w+])(?P<v>(?:\+|00[1-9]?[- ]?)(?=[1-9])\d{{1,4}}[-. ]?(?:\(\d{{1,4}}\)[-. ]?)?\d{{1,5}}(?:[-. ]?\d{{2,4}}){{1,4}}(?:x\d{{1,5}})?){_OPEN}",
           _foreign),
-    _rule("american", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{3}}\) ?|\d{{3}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
+    _rule("american", Sort.PHONE, rf"{_FREE}(?P<v>(?:1[-. ])?(?:\(\d{{3}}\) ?|\d{{3}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
     _rule("by context", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{1,4}}\)[-. ]?)?(?:\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{2,4}}[-. ]\d{{7}}|\d{{9,11}})(?:x\d{{1,5}})?)(?![0-9])", _by_context),
     _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}@{_HOST})", _email),
     _rule("spoken email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_SPOKEN_HOST})", _email),

@@ -6,11 +6,19 @@ import re
 from typing import Final
 
 from mnemolog.domain.gate.candidates import Span
-from mnemolog.domain.gate.rules import CONSTRAINT, PREFERENCE, Check, Language, Rule, group, lacks, words
+from mnemolog.domain.gate.rules import (
+    CONSTRAINT,
+    PREFERENCE,
+    Check,
+    Language,
+    Lazy,
+    Rule,
+    group,
+    lacks,
+    words,
+)
 
-
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+_re: Final = re.compile
 
 
 _WITH_L: Final = "".join(chr(0xAC00 + 28 * at + 8) for at in range(399))
@@ -19,9 +27,9 @@ _WITH_N: Final = "".join(chr(0xAC00 + 28 * at + 4) for at in range(399))
 
 _NO_STATEMENT: Final = _re(
     rf"아마|(?:것|거) ?같|모르겠|모를|[{_WITH_N}{_WITH_L}는] ?듯|걸요?$|(?:[가-힣]나|[{_WITH_N}]가) ?(?:봐|보[네다아])|지도 ?(?:몰|모)|확실하?[진지]|"
-    rf"[{_WITH_L}] ?(?:거(?:예요|에요|야|죠|지)|것이|것입|겁니다|까)|아닐까|글쎄|추측|혹시"
+    rf"[{_WITH_L}] ?(?:거(?:예요|에요|야|죠|지)|것이|것입|겁니다|까(?!지))|아닐까|글쎄|추측(?:이|인|으로)|혹시"
     # hypothetical
-    rf"|만약|만일|가정하|가정해|[{_WITH_N}다]고 ?(?:치|친|쳐)|상상|텐데|(?:라|다|하게 ?되|하|되|뀌|기|가|오|쓰|이)면(?!\s*(?:안|서))\s|예를 ?들"
+    rf"|만약|만일|가정하|가정해|[{_WITH_N}다]고 ?(?:치|친|쳐)|상상|텐데|(?:라|다|하게 ?되|(?<!소개)(?<!정리)(?<!요약)하|되|뀌|기|가|오|쓰|이)면(?!\s*(?:안|서))\s|예를 ?들"
     # given up
     r"|려다가?|려고 ?했(?:었)?(?:는데|지만|다가)|뻔했|그만뒀|그만두|포기|고려했|관뒀|아니다,? ?(?:됐|아니)|[할볼갈쓸]까 ?(?:했|하다|싶)|할까요"
     # somebody else's words
@@ -43,13 +51,13 @@ _CORRECTS: Final = _re(
 _BEGINS: Final = _re(r".*(?:부터|까지)(?:는|로)?$")
 
 _ME: Final = r"(?:저는요?|나는|난|전(?=\s)|제가|내가|저도|나도|전(?=,)|(?:저|나)(?!\s?(?:사람|분|친구|남자|여자|건물|가게|집|쪽|애|아이|것|게|건|거))(?=\s))"
-_US: Final = r"(?:우리(?:는|가|도)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:팀|회사|조직|부서|가족)(?:은|는|이|가|에서는|에선|도)?)"
+_US: Final = r"(?:우리(?:는|가|도)|우리(?=\s(?:이제|요즘|지금|더 ?이상)\s)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:팀|회사|조직|부서|가족)(?:은|는|이|가|에서는|에선|도)?)"
 _JOINT: Final = _re(
     r"(?:(?P<keep>이고|고|인데|이며|는데|지만|니까|라서|해서|어서|아서),?|(?<=[가-힣\w])[,;:]|\s[–—-])\s+"
     rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$))"
 )
 _FILLER: Final = _re(
-    r"(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
+    r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
     r"저기|고마워요?|감사합니다|틀렸어요?|시작하기 전에|다시 말하지만|그냥|방금|일단|아까 .{1,20}?(?:라고|다고) ?(?:했|말했)(?:는데|지만)|"
     r"잘못 말했(?:는데|네요))[,.!:~…]*\s+"
 )
@@ -64,22 +72,21 @@ _ASKED_BEHIND: Final = _re(
 _ASKED_BEFORE: Final = _re(
     rf"(?:{_VERB_OF_MEMORY}|잊지 ?(?:마|말아 ?줘|마세요|말고)요?|참고로|메모|기록)[,:]?\s+(?P<v>.{{3,}})$"
 )
+_ASKED_AFTER: Final = _re(rf"(?P<v>.{{3,200}}?),\s*{_VERB_OF_MEMORY}$")
 _ASKED_ALONE: Final = _re(rf"{_VERB_OF_MEMORY}[~.! ]*$")
 
 _SURE: Final = r"(?:입니다|이에요|이예요|예요|에요|이야|야|이다|이죠|죠|이지|임|이라고요|이네요|네요|인데요|거든요|이거든요)"
 _COPULA: Final = rf"(?:{_SURE}|이고요?|고요)"
 _POLITE: Final = r"(?:요|니다|다|어|아|해|지|죠|네|음|함)?"
 _PAST: Final = r"(?:어요?|습니다|다|네요?|음|죠|지요?|고요|는데요?|거든요?)?"
-_V: Final = r"(?P<v>[^,;]{1,80}?)"
-_A: Final = r"(?P<a>\S+(?:\s\S+){0,3}?)"
+_V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,80}?)"
+_A: Final = r"(?P<a>[^\s:]+(?:\s[^\s:]+){0,3}?)"
 _W: Final = r"(?P<w>제|내|우리|저희)"
 _SUBJECT: Final = rf"(?:(?P<w>{_ME}|{_US})\s+)?"
-_NOW: Final = r"(?:(?:이제|지금은|요즘|이젠|현재|앞으로는?|더 ?이상|정말|진짜|특히|제일|가장|원래|평소에?|아예|전혀|너무|아주|주로|많이)\s+)*"
+_NOW: Final = r"(?:(?:얼마 ?전에|최근에?|방금|드디어|이제|지금은?|요즘|이젠|현재|앞으로는?|더 ?이상|정말|진짜|특히|제일|가장|원래|평소에?|아예|전혀|너무|아주|주로|많이)\s+)*"
 _OBJECT: Final = r"(?:을|를|은|는|이|가|도)?"
 _TOPIC: Final = r"(?:은|는|이|가)"
-_NOTHING: Final = (
-    r"(?:이[게거건것]|그[게거건것]|저[게거건것]|이것|그것|여기|거기|무엇|뭐|누구|어디|어느|왜|어떻게|언제)"
-)
+_NOTHING: Final = r"(?:이[게거건것걸]|그[게거건것걸]|저[게거건것걸]|이것|그것|여기|거기|(?:무엇|뭐|누구|어디|어느|왜|어떻게|언제)(?![가-힣]{2}))"
 _PRONOUN: Final = rf"^{_NOTHING}|(?:^|\s)(?:뭐|뭔|뭘|무슨|누구|어디|어느|왜|언제|몇)(?:\s|$)"
 _WORK: Final = words(
     "개발자 프로그래머 디자이너 간호사 의사 약사 교사 선생님 강사 교수 학생 대학생 대학원생 번역가 통역사 작가 기자 변호사 회계사 세무사 건축가 "
@@ -96,7 +103,7 @@ _PEOPLE: Final = (
     r"(?:동생|형|누나|오빠|언니|엄마|아빠|어머니|아버지|남편|아내|아들|딸|친구|사촌|이모|삼촌|고모|할머니|할아버지|여자 ?친구|남자 ?친구|아이|애|고양이|강아지|"
     r"사장님?|고객|동료|이웃)$"
 )
-_NO_ATTRIBUTE: Final = r"(?:생각|질문|문제|말|잘못|고민|목표|계획|의견|기분|머리|컴퓨터|노트북|코드|차례|꿈|취지|뜻|요점|희망|바람)$"
+_NO_ATTRIBUTE: Final = r"(?:추측|예상|추정|생각|질문|문제|말|잘못|고민|목표|계획|의견|기분|머리|컴퓨터|노트북|코드|차례|꿈|취지|뜻|요점|희망|바람)$"
 _STATE: Final = (
     r"^(?:그대로|별로|아주|매우|너무)|(?:중|정도|때문|상태|예정|편|것|거|뿐|문제|탓|덕분|마찬가지)$"
 )
@@ -114,6 +121,8 @@ def _no_other_subject(found: re.Match[str]) -> bool:
     if group(found, "w"):
         return True
     every = found["v"].split()
+    if every[-1:] in (["거"], ["것"], ["게"]):  # 전화 오는 거
+        return True
     return not any(re.search(r"(?:은|는|이|가|께서|도)$", one) for one in every[:-1])
 
 
@@ -126,7 +135,8 @@ def _is_of_something(found: re.Match[str]) -> bool:
     if _FOR_GOOD.search(found[0]):
         return True
     about = any(
-        re.search(r"(?:을|를|에|에게|에서|로|은|는|와|과|없이|마다)$", one) for one in found["v"].split()
+        re.search(r"(?:을|를|에|에게|한테|께|라고|에서|로|은|는|와|과|없이|마다)$", one)
+        for one in found["v"].split()
     )
     return about and not found[0].endswith("말자")
 
@@ -137,91 +147,96 @@ _OWN: Final[tuple[Check, ...]] = (_no_other_subject, lacks("v", _PRONOUN))
 
 _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
-    Rule("name", _re(rf"{_W} (?:본명|이름)은 (?P<v>[^\s,]+?(?: [^\s,]+?)?)(?:{_COPULA}|고(?=\s)|인데(?=\s)|(?:이)?라고 ?(?:해요|합니다|해))(?:$|\s.*|,.*)"),
+    Rule("name", Lazy(rf"{_W} (?:본명|이름)은 (?P<v>[^\s,]+?(?: [^\s,]+?)?)(?:{_COPULA}|고(?=\s)|인데(?=\s)|(?:이)?라고 ?(?:해요|합니다|해))(?:$|\s.*|,.*)"),
          attribute="name", confidence=0.95, fits=(lacks("v", _PRONOUN),)),
-    Rule("name", _re(rf"(?:{_ME}) (?P<v>\S+?)(?:이)?라고 ?(?:합니다|해요|해|하고요)$"), attribute="name"),
-    Rule("name", _re(r"(?:저를|나를|절|날)\s(?P<v>\S+(?: \S+)?)(?:이라고|라고) ?(?:불러|부르).*$"), attribute="name"),
-    Rule("home", _re(rf"{_SUBJECT}{_NOW}{_V}에서? (?:살아요?|삽니다|산다|살고 ?있(?:어요?|습니다)|거주해요?|거주합니다|거주 ?중(?:이에요|입니다))$"),
+    Rule("name", Lazy(rf"(?:{_ME}) (?P<v>\S+?)(?:이)?라고 ?(?:합니다|해요|해|하고요)$"), attribute="name"),
+    Rule("name", Lazy(r"(?:(?:저를|나를|절|날|그냥|앞으로는?|저는|나는)\s)+(?P<v>\S+(?: \S+)?)(?:이라고|라고) ?(?:불러|부르).*$"), attribute="name"),
+    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}{_V}에서? (?:살아요?|삽니다|산다|살고 ?있(?:어요?|습니다)|거주해요?|거주합니다|거주 ?중(?:이에요|입니다))$"),
          attribute="home", fits=(*_OWN, lambda found: bool(found["w"]) or " " not in found["v"])),
-    Rule("home", _re(rf"{_SUBJECT}{_NOW}(?:(?P<o>\S+)에서 )?{_V}(?:으로|로) (?:이사했|이사 ?왔|이사 ?갔){_PAST}$"), attribute="home", fits=_OWN),
-    Rule("occupation", _re(rf"{_SUBJECT}{_NOW}{_V}(?:으로|로) (?:일해요?|일합니다|일하고 ?있(?:어요?|습니다)|근무해요?|근무합니다)$"),
+    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<o>\S+)에서 )?{_V}(?:으로|로) (?:이사했|이사 ?왔|이사 ?갔){_PAST}$"), attribute="home", fits=_OWN),
+    Rule("occupation", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:으로|로) (?:일해요?|일합니다|일하고 ?있(?:어요?|습니다)|근무해요?|근무합니다)$"),
          attribute="occupation", fits=_OWN),
-    Rule("employer", _re(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고 ?있(?:어요?|습니다))$"), attribute="employer",
+    Rule("employer", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고 ?있(?:어요?|습니다))$"), attribute="employer",
          fits=(*_OWN, lacks("v", r"(?:학원|병원|체육관|헬스장|학교)$"))),
-    Rule("occupation", _re(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,2}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation"),
+    Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,2}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation"),
     # what has changed
-    Rule("changed", _re(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|변경됐|변경되었|변경했|옮겼|옮겨졌|이동했|연기됐|연기했){_PAST}$"),
+    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|옮겼|옮겨졌|(?:변경|이동|연기|조정)(?:됐|되었|했|하였)){_PAST}$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", r"(?:팀|회사|부서|조직|우리|저희)$"))),
-    Rule("moved over", _re(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바꿨|바꾸었|옮겼|갈아탔|이전했|전환했|교체했|넘어갔|넘어왔){_PAST}$"),
+    Rule("moved over", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바꿨|바꾸었|옮겼|갈아탔|이전했|전환했|교체했|넘어갔|넘어왔){_PAST}$"),
          relation="use", whose="team", personal=False, fits=(lacks("o", r"(?:은|는)(?:\s|$)"), lacks("v", _PRONOUN))),
-    Rule("changed", _re(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?{_V}(?:으로|로) (?:바뀌었|바꿨|변경됐|변경되었|변경했|옮겼|옮겨졌|이동했|연기됐|연기했|미뤄졌){_PAST}$"),
+    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?{_V}(?:으로|로) (?:바뀌었|바꿨|옮겼|옮겨졌|미뤄졌|늘었|줄었|올랐|내렸|늘어났|(?:변경|이동|연기|조정|인상|인하)(?:됐|되었|했|하였)){_PAST}$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("v", _PRONOUN))),
-    Rule("replaced", _re(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)(?:을|를) {_V}(?:으로|로) (?:교체했|바꿨|대체했){_PAST}$"), relation="use",
+    Rule("replaced", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)(?:을|를) {_V}(?:으로|로) (?:교체했|바꿨|대체했){_PAST}$"), relation="use",
          whose="team", personal=False, fits=_OWN),
-    Rule("now", _re(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제|이제는|지금은|현재|앞으로) {_V}{_SURE}$"), whose="team", personal=False,
+    Rule("now", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제|이제는|지금은|현재|앞으로) {_V}{_SURE}$"), whose="team", personal=False,
          fits=(lacks("v", _STATE), lacks("v", r"(?:은|는|이|가|를|을)$"), lacks("a", _NOTHING), lacks("v", _PRONOUN),
                lacks("a", r"^(?:그쪽|저쪽|그|걔|그녀)"), lacks("a", _PEOPLE))),
     # what is used
-    Rule("not used", _re(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:안 (?:써요?|씁니다|쓴다|씀|사용해요?|사용합니다)|쓰지 않(?:아요?|습니다)|사용하지 않(?:아요?|습니다))$"),
+    Rule("not used", Lazy(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:안 (?:써요?|씁니다|쓴다|씀|사용해요?|사용합니다)|쓰지 않(?:아요?|습니다)|사용하지 않(?:아요?|습니다))$"),
          relation="use", negated=True, whose="team", personal=False, fits=_OWN),
-    Rule("used", _re(rf"{_SUBJECT}{_NOW}(?:(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|은|는|으로|로) )?(?P<o>[^\s,]+) 대신(?:에)? {_V}(?:을|를) "
+    Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|은|는|으로|로) )?(?P<o>[^\s,]+) 대신(?:에)? {_V}(?:을|를) "
          rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다)|쓰기로 ?했{_PAST})$"), relation="use", whose="team", personal=False,
          fits=(lacks("v", _PRONOUN), lacks("a", _NOTHING))),
-    Rule("used", _re(rf"{_SUBJECT}{_NOW}(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|용으로|으로|로는?) {_V}(?:을|를) "
+    Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|용으로|으로|로는?) {_V}(?:을|를) "
          rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다))$"), relation="use", whose="team", personal=False, confidence=0.85,
          fits=(lacks("v", _PRONOUN), lacks("a", rf"^{_NOTHING}|(?:은|는|이|가)(?:\s|$)"), _no_other_subject)),
-    Rule("used", _re(rf"(?P<w>{_ME}|{_US}) {_NOW}{_V}(?:을|를) (?:써요?|씁니다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다))$"), relation="use",
+    Rule("used", Lazy(rf"(?P<w>{_ME}|{_US}) {_NOW}{_V}(?:을|를) (?:써요?|씁니다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다))$"), relation="use",
          personal=False, confidence=0.85, fits=(lacks("v", _PRONOUN),)),
     # what is liked, eaten, done
-    Rule("favourite", _re(rf"(?:제가|내가) (?P<a>(?:제일|가장) 좋아하는 [^,;]+?){_TOPIC} {_V}{_COPULA}$"), PREFERENCE),
-    Rule("prefers", _re(rf"{_SUBJECT}{_NOW}[^,;]+?보다는? {_V}(?:을|를|이|가) (?:더 |훨씬 )?(?:좋아요?|좋습니다|좋아해요?|좋아합니다|선호해요?|선호합니다|나아요?|낫습니다|편해요?|편합니다)$"),
+    Rule("favourite", Lazy(rf"(?:제가|내가) (?P<a>(?:제일|가장) 좋아하는 [^,;]+?){_TOPIC} {_V}{_COPULA}$"), PREFERENCE),
+    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}[^,;]+?보다는? {_V}(?:을|를|이|가) (?:더 |훨씬 )?(?:좋아요?|좋습니다|좋아해요?|좋아합니다|선호해요?|선호합니다|나아요?|낫습니다|편해요?|편합니다)$"),
          PREFERENCE, relation="liking", fits=(lacks("v", _PRONOUN),)),
-    Rule("prefers", _re(rf"{_SUBJECT}{_NOW}{_V}(?:을|를) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?)$"),
+    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|(?<=거)|(?<=것)) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?)$"),
          PREFERENCE, relation="liking", fits=(*_OWN, lacks("v", r"(?:는|은) 것$"))),
-    Rule("likes", _re(rf"{_ME} {_NOW}{_V}(?:이|가) (?:더 |제일 |정말 )?(?:좋아요?|좋습니다|편해요?|편합니다)$"), PREFERENCE, relation="liking",
+    Rule("likes", Lazy(rf"{_ME} {_NOW}{_V}(?:이|가) (?:더 |제일 |정말 )?(?:좋아요?|좋습니다|편해요?|편합니다)$"), PREFERENCE, relation="liking",
          confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"(?:데|지만|고|서)\s"))),
-    Rule("dislikes", _re(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|이|가|은|는)? ?(?:정말 |진짜 |너무 |무척 |제일 )?(?:싫어해요?|싫어합니다|싫어요|싫습니다|안 좋아해요?|안 좋아합니다|"
+    Rule("dislikes", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|이|가|은|는)? ?(?:정말 |진짜 |너무 |무척 |제일 )?(?:싫어해요?|싫어합니다|싫어요|싫습니다|안 좋아해요?|안 좋아합니다|"
          rf"좋아하지 않(?:아요?|습니다)|못 ?견뎌요?)$"), PREFERENCE, relation="liking", negated=True,
          fits=(*_OWN, lacks("v", r"(?:^|\s)(?:나|저|너|날)$|게\s|면서\s"))),
-    Rule("no more", _re(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:이제 |더 ?이상 |전혀 |아예 |너무 |거의 |잘 |별로 )?(?:(?:안|못) ?(?:먹어요?|먹습니다|먹는다|마셔요?|마십니다|피워요?)|먹지 (?:않|못해)\S*|마시지 않\S*)(?:,.*)?$"),
+    Rule("no more", Lazy(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:이제 |더 ?이상 |전혀 |아예 |너무 |거의 |잘 |별로 )?(?:(?:안|못) ?(?:먹어요?|먹습니다|먹는다|마셔요?|마십니다|피워요?)|먹지 (?:않|못해)\S*|마시지 않\S*)(?:,.*)?$"),
          PREFERENCE, relation="diet", negated=True, fits=_OWN),
-    Rule("stopped", _re(rf"{_SUBJECT}{_NOW}{_V}(?:은|는|을|를)? (?:(?P<t>[^,;]+?) )?끊었{_PAST}$"), PREFERENCE, relation="diet",
+    Rule("stopped", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:은|는|을|를)? (?:(?P<t>[^,;]+?) )?끊었{_PAST}$"), PREFERENCE, relation="diet",
          negated=True, fits=(*_OWN, lacks("v", r"(?:전화|연락|통화)$"))),
-    Rule("habit", _re(rf"{_SUBJECT}{_MANY} (?P<v>[^,;]+?(?:[아어해셔가워려와져뛰겨쳐](?:요)?|습니다|[합갑십씁]니다))$"), PREFERENCE, relation="habit",
+    Rule("habit", Lazy(rf"{_SUBJECT}{_MANY} (?P<v>[^,;]+?(?:[가-힣]요|[아어해가와]|습니다|[합갑십씁]니다))$"), PREFERENCE, relation="habit",
          confidence=0.75, fits=(*_OWN, lambda found: _ABOUT.search(found["v"]) is not None, lacks("v", r"싶어요?$|[았었였했됐갔왔봤](?:어요?|습니다)$|(?:줘요?|주세요|해야 해요?|세요|하자|있어요?|없어요?)$"))),
-    Rule("eats", _re(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|은|는)? (?:다시 |잘 )?(?:먹어요|먹습니다|마셔요|마십니다)$"), PREFERENCE, relation="diet",
+    Rule("eats", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|은|는)? (?:다시 |잘 )?(?:먹어요|먹습니다|마셔요|마십니다)$"), PREFERENCE, relation="diet",
          confidence=0.8, fits=(*_OWN, lambda found: bool(found["w"]))),
-    Rule("allergy", _re(rf"{_SUBJECT}{_NOW}(?P<v>[^\s,]+(?: [^\s,]+)?) ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True,
+    Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}(?P<v>[^\s,]+(?: [^\s,]+)?) ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True,
          fits=_OWN),
-    Rule("allergy", _re(rf"{_SUBJECT}{_NOW}{_V}에 ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True, fits=_OWN),
-    Rule("diet", _re(rf"{_SUBJECT}{_NOW}(?:(?P<t>\S+(?: \S+)?부터) )?(?P<v>{_DIET})(?:(?P<n>(?:이|가)? ?(?:아니에요|아니예요|아닙니다|아니야|아니다))|(?:이|가) ?있(?:어요?|습니다)|{_COPULA}|(?:이|가) ?됐\S*)$"),
+    Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True, fits=_OWN),
+    Rule("diet", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<t>\S+(?: \S+)?부터) )?(?P<v>{_DIET})(?:(?P<n>(?:이|가)? ?(?:아니에요|아니예요|아닙니다|아니야|아니다))|(?:이|가) ?있(?:어요?|습니다)|{_COPULA}|(?:이|가) ?됐\S*)$"),
          relation="trait", fits=(_no_other_subject,)),
     # rules
-    Rule("never", _re(rf"{_NOW}(?:(?:절대로?|이제부터는?|다음부터는?)\s+)?(?P<v>.{{2,120}}?)(?:하)?(?:{_DONT}|{_MUST_NOT})$"), CONSTRAINT, relation="rule", negated=True,
+    Rule("never", Lazy(rf"{_NOW}(?:(?:절대로?|이제부터는?|다음부터는?)\s+)?(?P<v>.{{2,120}}?)(?:하)?(?:{_DONT}|{_MUST_NOT})$"), CONSTRAINT, relation="rule", negated=True,
          fits=(lacks("v", r"(?:걱정|신경|잊|울|웃|오해|미안해|포기|후회|낭비)$"), _is_of_something)),
-    Rule("forbidden", _re(rf"(?P<v>[^,;]{{2,80}}?)(?:은|는|을|를)? ?(?:절대 |엄격히 )?금지(?:{_COPULA}|합니다|해요|한다|됩니다|돼요)?$"), CONSTRAINT, relation="rule",
+    Rule("forbidden", Lazy(rf"(?P<v>[^,;]{{2,80}}?)(?:은|는|을|를)? ?(?:절대 |엄격히 )?금지(?:{_COPULA}|합니다|해요|한다|됩니다|돼요)?$"), CONSTRAINT, relation="rule",
          negated=True),
-    Rule("from now on", _re(rf"(?:앞으로는?|이제부터는?|다음부터는?|지금부터는?|향후에?는?|오늘부터는?)[,]?\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule"),
-    Rule("always", _re(rf"(?:항상|언제나|늘|반드시|무조건|매번)\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule",
+    Rule("from now on", Lazy(rf"(?:앞으로는?|이제부터는?|다음부터는?|지금부터는?|향후에?는?|오늘부터는?)[,]?\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule"),
+    Rule("always", Lazy(rf"(?:항상|언제나|늘|반드시|무조건|매번)\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"(?:고마워|미안해|좋아해|사랑해)(?:요)?$"),)),
-    Rule("always", _re(rf"(?P<v>\S.{{0,120}}?(?:항상|언제나|늘|반드시|꼭|무조건|매번|때마다)\s+.{{1,120}}?(?:{_REQUEST}))$"), CONSTRAINT, relation="rule",
+    Rule("always", Lazy(rf"(?P<v>\S.{{0,120}}?(?:항상|언제나|늘|반드시|꼭|무조건|매번|때마다)\s+.{{1,120}}?(?:{_REQUEST}))$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"(?:습관|고마워|미안해|좋아해|와|가|타|먹어|자|사랑해)(?:요)?$"), lacks("v", r"^\S+(?:님은|씨는|이는|들은|가|이)\s"))),
     # decisions
-    Rule("decision", _re(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+)?)(?:은|는) {_V}(?:으로|로) (?:하기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐)|결정(?:했|됐)|정했|정해졌){_PAST}$"),
+    Rule("decision", Lazy(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+)?)(?:은|는) {_V}(?:으로|로) (?:하기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐)|결정(?:했|됐)|정했|정해졌){_PAST}$"),
          relation="decision", whose="team", personal=False, fits=(lacks("a", rf"^{_NOTHING}|^(?:저|나)$"),)),
-    Rule("decision", _re(rf"(?:{_US} )?(?P<v>.{{2,120}}?)하?기로 ?(?:결정|합의|확정|정)?(?:했|됐|함|하였|결정함){_PAST}$"), relation="decision", whose="team",
+    Rule("decision", Lazy(rf"(?:{_US} )?(?P<v>.{{2,120}}?)하?기로 ?(?:결정|합의|확정|정)?(?:했|됐|함|하였|결정함){_PAST}$"), relation="decision", whose="team",
          personal=False, fits=(lacks("v", r"지 ?않$"), _no_other_subject)),
-    Rule("decision", _re(r"(?:결정|결정 ?사항|확정|합의)(?:됨)?: (?P<v>.{2,200})$"), relation="decision", whose="team", personal=False),
-    Rule("decision", _re(rf"(?:그럼 |우리 )?{_V}(?:으로|로) ?(?:가자|갑시다|하자|합시다|결정|확정|결정했{_PAST}|확정했{_PAST}|정했{_PAST})$"), relation="decision", whose="team",
+    Rule("decision", Lazy(r"(?:결정|결정 ?사항|확정|합의)(?:됨)?: (?P<v>.{2,200})$"), relation="decision", whose="team", personal=False),
+    Rule("decision", Lazy(rf"(?:그럼 |우리 )?{_V}(?:으로|로) ?(?:가자|갑시다|하자|합시다|결정|확정|결정했{_PAST}|확정했{_PAST}|정했{_PAST})$"), relation="decision", whose="team",
          confidence=0.8, fits=(_no_other_subject, lacks("v", _PRONOUN), lacks("v", r"^(?:집|밖|저기|안)$"))),
     # attributes
-    Rule("corrected", _re(rf"(?:{_W} )?{_A}{_TOPIC} (?P<o>[^,;]+?)(?:(?:이|가)? ?아니(?:라|고)|\s?말고) {_V}{_SURE}$"), whose="team", personal=False,
+    Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?P<o>[^,;]+?)(?:(?:이|가)? ?아니(?:라|고)|\s?말고) {_V}{_SURE}$"), whose="team", personal=False,
          fits=(lacks("a", _NOTHING), lacks("a", r"^(?:그|저|이)$"))),
-    Rule("corrected", _re(rf"(?:{_W} )?{_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, corrects=True,
+    Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, corrects=True,
          fits=(lacks("v", _STATE), lacks("a", _NOTHING), lacks("v", _PRONOUN))),
-    Rule("attribute", _re(rf"{_W} {_A}{_TOPIC} {_V}{_COPULA}$"), confidence=0.85,
-         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"), _people_have_names)),
-    Rule("attribute", _re(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, confidence=0.75,
+    Rule("attribute", Lazy(rf"(?P<w>우리|저희) {_A}{_TOPIC} {_V}{_SURE}$"), confidence=0.85, whose="team", personal=False,
+         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"),
+               lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
+    Rule("attribute", Lazy(rf"{_W} {_A}{_TOPIC} {_V}{_COPULA}$"), confidence=0.85,
+         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"), lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
+    Rule("attribute", Lazy(rf"{_W} {_A}(?:은|는) {_V}$"), asked=True,
+         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", r"(?:[다요에서]|을|를)$|(?:을|를|에|에서|은|는|이|가)\s"), _people_have_names)),
+    Rule("attribute", Lazy(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, confidence=0.75,
          fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)"))),
 )  # fmt: skip
 
@@ -232,6 +247,8 @@ def _asked(text: str, start: int, end: int) -> Span | None:
         return found.start("v"), found.end("da") if found["da"] else found.end("v")
     if _ASKED_ALONE.match(text, start, end) is not None:
         return end, end
+    if (found := _ASKED_AFTER.match(text, start, end)) is not None:
+        return found.span("v")
     found = _ASKED_BEFORE.match(text, start, end)
     return None if found is None else found.span("v")
 

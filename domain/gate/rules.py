@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, Literal
 
 from mnemolog.domain.gate.candidates import Span
@@ -21,16 +22,32 @@ Whose = Literal["user", "team"]
 Check = Callable[[re.Match[str]], bool]
 
 
+compiled: Final = cache(re.compile)
+"""Tables of rules are compiled when a rule is first asked: at import it would slow down every start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """A pattern that is compiled when it is first matched; case does not matter."""
+
+    source: str
+
+    def match(self, text: str, start: int, end: int) -> re.Match[str] | None:
+        return compiled(self.source, re.IGNORECASE).match(text, start, end)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """attribute: the slot's, where the rule knows it; relation: without an attribute the slot is "relation: value".
 
     personal: only a person can say so of themselves; dated: a time at the value's end is not part of it.
-    corrects: holds only where something is being corrected. fits: what the pattern cannot say.
+    corrects: holds only where something is being corrected; asked: only of what is to be remembered;
+    document: only in what a tool gives; a person who says so talks about somebody.
+    fits: what the pattern cannot say.
     """
 
     name: str
-    pattern: re.Pattern[str]
+    pattern: Lazy
     kind: str = FACT
     attribute: str | None = None
     relation: str | None = None
@@ -40,6 +57,8 @@ class Rule:
     personal: bool = True
     dated: bool = False
     corrects: bool = False
+    asked: bool = False
+    document: bool = False
     fits: tuple[Check, ...] = ()
 
     def match(self, text: str, start: int, end: int) -> re.Match[str] | None:
@@ -82,8 +101,7 @@ def group(found: re.Match[str], name: str) -> str | None:
 
 def lacks(name: str, pattern: str) -> Check:
     """The group does not match."""
-    compiled = re.compile(pattern, re.IGNORECASE)
-    return lambda found: compiled.search(group(found, name) or "") is None
+    return lambda found: compiled(pattern, re.IGNORECASE).search(group(found, name) or "") is None
 
 
 def words(text: str) -> str:

@@ -34,7 +34,7 @@ _QUOTES: Final = tuple(
 )
 _END: Final = re.compile(r"[.!?。！？…]+[\"'”’)]*(?=\s|\Z)|[\r\n]+")
 _ABBREVIATED: Final = re.compile(
-    r"(?:\b(?:e\.g|i\.e|[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|[Ss]t|vs|etc|cf)|\b[A-Z][\w'’-]*(?: [A-Z]\.?)* [A-Z])\Z"
+    r"(?:\b(?:e\.g|i\.e|[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|[Ss]t|vs|etc|cf|Inc|Ltd|Corp|Co|Jr|Sr|[A-Z](?:\.[A-Z])+)|\b[A-Z][\w'’-]*(?: [A-Z]\.?)* [A-Z])\Z"
 )
 _BULLET: Final = re.compile(r"\s*(?:[-*•]+\s+|\d{1,3}[.)]\s+)?")
 

@@ -106,12 +106,12 @@ def _year(found: re.Match[str], today: date) -> Days:
 
 
 def _nearest(found: re.Match[str], today: date) -> Days:
-    """A day of the year without its year is the nearest one, before or after today."""
-    name = found["m"].lower()
+    """A day or month of the year without its year is the nearest one, before or after today."""
+    name, number = found["m"].lower(), found["d"]
     month = int(name) if name.isdigit() else _MONTHS.index(name[:3]) + 1
-    every = (date(today.year + step, month, int(found["d"])) for step in (-1, 0, 1))
+    every = (date(today.year + step, month, int(number or 1)) for step in (-1, 0, 1))
     day = min(every, key=lambda each: abs(each - today))
-    return day, day + _DAY
+    return day, day + _DAY if number else (day + 31 * _DAY).replace(day=1)
 
 
 _BEFORE: Final = (
@@ -148,6 +148,7 @@ _AHEAD: Final[tuple[tuple[re.Pattern[str], _Rule], ...]] = (
         ),
         _nearest,
     ),
+    (_english(rf"(?:in )?{_MONTH}(?P<d>)(?!,? [0-9])", sure=True), _nearest),
     (_english("(?P<y>(?:19|20)[0-9]{2})(?![-./][0-9])", sure=True), _year),
     (_korean("내일"), _in_days(1)),
     (_korean("모레"), _in_days(2)),
@@ -155,4 +156,5 @@ _AHEAD: Final[tuple[tuple[re.Pattern[str], _Rule], ...]] = (
     (_korean(r"다음\s?달|내달"), _next_month),
     (_korean("내년"), _next_year),
     (_korean(r"(?P<m>1[0-2]|[1-9])월\s*(?P<d>[0-9]{1,2})일", sure=True), _nearest),
+    (_korean(r"(?P<m>1[0-2]|[1-9])월(?P<d>)", sure=True), _nearest),
 )

@@ -6,6 +6,8 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gate_world import said, score, utterances
 from mnemolog.domain.gate.extraction import EXTRACTOR, MOST, extract
@@ -122,6 +124,21 @@ def test_only_a_person_speaks_of_themselves(role: str) -> None:
     assert found.slot == ("team", "API base path")
 
 
+@pytest.mark.parametrize(
+    ("text", "slot", "value"),
+    [
+        ("Fatah was founded by Yasser Arafat.", ("Fatah", "was founded by"), "Yasser Arafat"),
+        ("The capital of India is New Delhi.", ("India", "capital"), "New Delhi"),
+        ("Ada Byron's child is Anne.", ("Ada Byron", "child"), "Anne"),
+    ],
+)
+def test_documents_state_relations(text: str, slot: tuple[str, str], value: str) -> None:
+    """What a tool gives may be about anything; a later statement of the same relation has the same slot."""
+    (found,) = extract(said(text, role="tool", tier=Tier.TRUSTED_TOOL))
+    assert (found.slot, found.value) == (slot, value)
+    assert extract(said(text)) == ()
+
+
 def test_another_speaker_is_another_entity() -> None:
     """Where somebody else than the scope's user speaks, their statements are about them."""
     (found,) = extract(said("I prefer tea.", speaker="Ben"))
@@ -173,3 +190,41 @@ def test_any_text_is_read_without_an_error() -> None:
         "(((" * 100,
     ]:
         assert extract(said(text)) == ()
+
+
+PIECES = sorted({word for one in utterances() for word in one.text.split()})
+MARKS = [
+    ". ",
+    ", ",
+    ": ",
+    "? ",
+    "\n",
+    " ",
+    '"',
+    "「",
+    "' ",
+    "> ",
+    "```",
+    "<memory>",
+    "\u200b",
+    "\ud83d",
+    "é",
+    "ㅋㅋ",
+    "- ",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES + MARKS * 40), max_size=40),
+    st.sampled_from(["user", "tool", "assistant"]),
+)
+def test_whatever_is_found_stands_where_it_says(pieces: list[str], role: str) -> None:
+    """For any text of the set's words and odd marks: spans lie in the text and hold what the candidate says."""
+    text = " ".join(pieces)
+    for found in extract(said(text, role=role)):
+        start, end = found.span
+        assert 0 <= start < end <= len(text)
+        assert text[start:end] == found.content
+        assert text[slice(*found.value_span)] == found.value != ""
+        assert start <= found.value_span[0] <= found.value_span[1] <= end

@@ -1,0 +1,442 @@
+"""What becomes of a candidate: `admit`, a pure function of the candidate, its source, the policy's values and the records.
+
+The order is that of the design: secrets, identifiers, evidence, trust, instruction shape, consent and topic, burst, duplicate.
+A rejection ends it; of everything else all reasons are told, and the strictest decides. A burst is judged before the
+duplicate, so that what is repeated within one adds no voice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Final, Literal, overload
+
+from mnemolog.domain.gate.candidates import Candidate, Span
+from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Scanner, Sort, mask, scan
+from mnemolog.domain.gate.instructions import Sign, instructions
+from mnemolog.domain.normalise import normal_form, slot_key, statement_key
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import RECORD_KINDS
+
+Handling = Literal["keep", "redact", "block"]
+
+
+class Decision(IntEnum):
+    """The strictest is the highest."""
+
+    ADMIT = 0
+    EVIDENCE = 1
+    """It says what a record says already."""
+    CONFIRM = 2
+    """A person is asked first."""
+    QUARANTINE = 3
+    REJECT = 4
+
+
+class Reason(StrEnum):
+    """Why, in the words that a reviewer reads."""
+
+    SECRET = "holds a secret"
+    SECRET_MASKED = "a secret in it was masked"
+    IDENTIFIER = "holds a personal identifier"
+    IDENTIFIER_MASKED = "a personal identifier in it was masked"
+    NOTHING_LEFT = "says nothing once it is masked"
+    NO_SPAN = "is not found word for word in its source"
+    SYSTEM_TEXT = "stands in a system prompt"
+    OWN_TEXT = "repeats what memory itself put in"
+    LOW_TRUST = "comes from an origin that may not say this"
+    LOW_CONFIDENCE = "was not understood with enough confidence"
+    INSTRUCTS = "its source tells the reader what to do"
+    OTHER_EXTRACTOR = "was found by rules that do not count"
+    KIND = "is of a kind that is not kept"
+    WITHDRAWN = "its subject has withdrawn consent"
+    FORBIDDEN_TOPIC = "is about a forbidden topic"
+    NEEDS_CONSENT = "is about a topic that needs consent"
+    NOT_ALLOWED_TOPIC = "is about no topic that is allowed"
+    ASKED_FIRST = "is asked about before it is kept"
+    REJECTED_BEFORE = "was rejected by a person"
+    SAID_BEFORE = "says what a record says already"
+    SAME_ORIGIN = "is said again by the same origin"
+    BURST = "is one of far more than this origin usually brings"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Words (any case, part of a word suffices for Korean) that show what a statement is about, and the rule for it."""
+
+    words: tuple[str, ...]
+    rule: Literal["allowed", "conditional", "forbidden"]
+
+
+_FLOORS: Final = MappingProxyType(
+    {
+        "fact": Tier.TRUSTED_TOOL,
+        "episode": Tier.TRUSTED_TOOL,
+        "reference": Tier.TRUSTED_TOOL,
+        "preference": Tier.USER_INFERRED,
+        "procedure": Tier.USER_INFERRED,
+        "constraint": Tier.USER_STATED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """The values that decide. floors: the lowest trust that may state a kind; a kind without one is not kept.
+
+    secrets, identifiers: what happens to a statement with one (a sort that is not named: redact).
+    instructs_below: origins below it may not tell anybody what to do. topics: by name; where one is "allowed",
+    everything else is not. confirm: kinds that a person is asked about first; confirm_explicit: also what somebody asked
+    to remember. least_confidence: of the extractor, 0 to 1. extractor: the version that counts, None for any.
+    burst_factor: times the usual number of candidates of an origin; burst_least: never a burst below this number.
+    """
+
+    floors: Mapping[str, Tier] = field(default_factory=lambda: _FLOORS)
+    secrets: Literal["redact", "block"] = "block"
+    identifiers: Mapping[Sort, Handling] = field(default_factory=lambda: MappingProxyType({}))
+    instructs_below: Tier = Tier.AGENT
+    topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    confirm: frozenset[str] = frozenset()
+    confirm_explicit: bool = False
+    least_confidence: float = 0.7
+    extractor: str | None = None
+    burst_factor: float = 5.0
+    burst_least: int = 20
+
+
+DEFAULT_ADMISSION: Final = AdmissionPolicy()
+assert set(_FLOORS) == set(RECORD_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What is known about the event that a candidate was found in, and about whoever brought it.
+
+    tier: of the event; lineage: of everything that it rests on itself. origin: one id for what counts as one voice.
+    findings, signs: of its text, see `examine`. injected: where it repeats what memory put in. consents: topics that
+    the subject agreed to; withdrawn: consent was taken back. recent, usual: candidates of this origin in the present
+    window and in an ordinary one.
+    """
+
+    text: str
+    role: str
+    tier: Tier
+    origin: str
+    findings: tuple[Finding, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    lineage: tuple[Tier, ...] = ()
+    injected: tuple[Span, ...] = ()
+    consents: frozenset[str] = frozenset()
+    withdrawn: bool = False
+    extractor: str | None = None
+    recent: int = 1
+    usual: float = 0.0
+
+    @property
+    def trust(self) -> Tier:
+        """The minimum over the lineage: nothing is worth more than what it rests on."""
+        return min((self.tier, *self.lineage))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A record that a candidate may repeat. form: statement key; key: `candidate_key`; origins: voices behind it.
+
+    standing: readable, quarantined, or rejected (by a person).
+    """
+
+    record: str
+    form: str
+    standing: Literal["readable", "quarantined", "rejected"]
+    trust: Tier
+    key: str | None = None
+    origins: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of the candidate. kept: it as it may be kept, masked where needed; None where it is rejected.
+
+    reasons: in the order of the checks; none for a plain admission. record: which one it repeats; counts: whether it
+    adds a voice. found: identifiers and secrets in it, as places in the source. topic: what it is about, where named.
+    """
+
+    decision: Decision
+    reasons: tuple[Reason, ...]
+    trust: Tier
+    kept: Candidate | None
+    sensitivity: str = "normal"
+    record: str | None = None
+    counts: bool = False
+    found: tuple[Finding, ...] = ()
+    topic: str | None = None
+
+
+Verdict = tuple[Decision, Reason]
+
+
+def examine(text: str, scanners: Sequence[Scanner]) -> tuple[tuple[Finding, ...], tuple[Sign, ...]]:
+    """The findings and signs of a source: once per text, however many candidates it has."""
+    return scan(text, scanners), instructions(text)
+
+
+def candidate_key(candidate: Candidate) -> str | None:
+    """Equal for candidates that give one slot one value, in whatever words; None without a slot."""
+    if candidate.slot is None:
+        return None
+    sign = "not " if candidate.negated else ""
+    return f"{slot_key(*candidate.slot)}:{statement_key(sign + candidate.value)}"
+
+
+def admit(
+    candidate: Candidate, source: SourceFacts, policy: AdmissionPolicy, known: Sequence[Known]
+) -> Outcome:
+    """Judges one candidate. known: records of the same scope that it may repeat, quarantined and rejected ones too."""
+    found = tuple(one for one in source.findings if _overlap((one.start, one.end), candidate.span))
+    kept = _masked(candidate, source, policy, found)
+    topic = _topic(candidate.content, policy)
+    verdicts: list[Verdict] = []
+    for check in _CHECKS:
+        for verdict in check(_Case(candidate, kept, source, policy, found, topic)):
+            verdicts.append(verdict)
+            if verdict[0] is Decision.REJECT:
+                return _outcome(verdicts, source, None, found, topic)
+    again = _repeated(kept, known)
+    if again is not None:
+        return _again(again, verdicts, kept, source, found, topic)
+    return _outcome(verdicts, source, kept, found, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Everything that a check may look at."""
+
+    candidate: Candidate
+    kept: Candidate
+    source: SourceFacts
+    policy: AdmissionPolicy
+    found: tuple[Finding, ...]
+    topic: str | None
+
+
+def _outcome(
+    verdicts: Sequence[Verdict],
+    source: SourceFacts,
+    kept: Candidate | None,
+    found: tuple[Finding, ...],
+    topic: str | None,
+) -> Outcome:
+    decision = max((decision for decision, _ in verdicts), default=Decision.ADMIT)
+    personal = any(one.sort in IDENTIFIERS for one in found)
+    return Outcome(
+        decision=decision,
+        reasons=tuple(dict.fromkeys(reason for _, reason in verdicts)),
+        trust=source.trust,
+        kept=kept,
+        sensitivity="personal" if personal else "normal",
+        found=found,
+        topic=topic,
+    )
+
+
+# Secrets and identifiers ---------------------------------------------------------------------------------------------
+
+
+def _handling(one: Finding, policy: AdmissionPolicy) -> Handling:
+    return policy.secrets if one.sort is Sort.SECRET else policy.identifiers.get(one.sort, "redact")
+
+
+def _masked(
+    candidate: Candidate, source: SourceFacts, policy: AdmissionPolicy, found: Sequence[Finding]
+) -> Candidate:
+    """The candidate with a word in place of all that the policy redacts, in its content and in every part of it."""
+    hidden = [one for one in found if _handling(one, policy) == "redact"]
+    if not hidden:
+        return candidate
+    parts = {source.text[one.start : one.end]: f"[masked {one.sort.value}]" for one in hidden}
+    value = _clipped(candidate.value, candidate.value_span, hidden)
+    attribute = candidate.attribute
+    if attribute is not None and attribute.endswith(candidate.value):
+        attribute = attribute.removesuffix(candidate.value) + value
+    return replace(
+        candidate,
+        content=_clipped(candidate.content, candidate.span, hidden),
+        value=value,
+        entity=_without(candidate.entity, parts),
+        attribute=_without(attribute, parts),
+        supersedes=_without(candidate.supersedes, parts),
+        superseded_attribute=_without(candidate.superseded_attribute, parts),
+    )
+
+
+def _clipped(text: str, span: Span, hidden: Sequence[Finding]) -> str:
+    """`text`, which stands at `span`, masked; of a finding that reaches beyond it the part within."""
+    start, end = span
+    inside = [one for one in hidden if _overlap((one.start, one.end), span)]
+    return mask(
+        text,
+        [replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start) for one in inside],
+    )
+
+
+@overload
+def _without(text: str, parts: Mapping[str, str]) -> str: ...
+@overload
+def _without(text: str | None, parts: Mapping[str, str]) -> str | None: ...
+def _without(text: str | None, parts: Mapping[str, str]) -> str | None:
+    """Without the parts, wherever they stand."""
+    if text is not None:
+        for part, word in parts.items():
+            text = text.replace(part, word)
+    return text
+
+
+def _sensitive(case: _Case) -> Iterator[Verdict]:
+    for sort, blocked, masked in (
+        (frozenset({Sort.SECRET}), Reason.SECRET, Reason.SECRET_MASKED),
+        (IDENTIFIERS, Reason.IDENTIFIER, Reason.IDENTIFIER_MASKED),
+    ):
+        for one in case.found:
+            handling = _handling(one, case.policy)
+            if one.sort in sort and handling == "block":
+                yield Decision.REJECT, blocked
+            elif one.sort in sort and handling == "redact":
+                yield Decision.ADMIT, masked
+    if (
+        case.kept is not case.candidate
+        and case.kept.value.startswith("[masked ")
+        and case.kept.value.endswith("]")
+    ):
+        yield Decision.REJECT, Reason.NOTHING_LEFT
+
+
+# Evidence, trust, shape ----------------------------------------------------------------------------------------------
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _evidence(case: _Case) -> Iterator[Verdict]:
+    """Word for word in what a user, an agent or a tool said; never in what the system or memory itself put there."""
+    (start, end), source = case.candidate.span, case.source
+    if not 0 <= start < end <= len(source.text) or source.text[start:end] != case.candidate.content:
+        yield Decision.REJECT, Reason.NO_SPAN
+    if source.role == "system":
+        yield Decision.REJECT, Reason.SYSTEM_TEXT
+    if any(_overlap(span, case.candidate.span) for span in source.injected):
+        yield Decision.REJECT, Reason.OWN_TEXT
+
+
+def _trust(case: _Case) -> Iterator[Verdict]:
+    floor = case.policy.floors.get(case.candidate.kind)
+    if case.policy.extractor not in (None, case.source.extractor):
+        yield Decision.REJECT, Reason.OTHER_EXTRACTOR
+    if floor is None:
+        yield Decision.REJECT, Reason.KIND
+    elif case.source.trust < floor:
+        yield Decision.QUARANTINE, Reason.LOW_TRUST
+    if case.candidate.confidence < case.policy.least_confidence:
+        yield Decision.QUARANTINE, Reason.LOW_CONFIDENCE
+
+
+def _shape(case: _Case) -> Iterator[Verdict]:
+    if case.source.signs and case.source.trust < case.policy.instructs_below:
+        yield Decision.QUARANTINE, Reason.INSTRUCTS
+
+
+# Consent and topic ---------------------------------------------------------------------------------------------------
+
+
+def _topic(content: str, policy: AdmissionPolicy) -> str | None:
+    """The strictest topic whose words occur in it."""
+    folded = normal_form(content).casefold()
+    about = [
+        name for name, topic in policy.topics.items() if any(_mentions(folded, word) for word in topic.words)
+    ]
+    strictness = ("allowed", "conditional", "forbidden")
+    return max(about, key=lambda name: strictness.index(policy.topics[name].rule), default=None)
+
+
+def _mentions(folded: str, word: str) -> bool:
+    """Latin words as a whole; Korean ones carry particles and stand in compounds."""
+    word = word.casefold()
+    at = folded.find(word)
+    while at >= 0:
+        before, after = folded[:at][-1:], folded[at + len(word) :][:1]
+        latin = word[-1:].isascii() and word[:1].isascii()
+        if not latin or not any(each.isascii() and each.isalnum() for each in (before, after)):
+            return True
+        at = folded.find(word, at + 1)
+    return False
+
+
+def _consent(case: _Case) -> Iterator[Verdict]:
+    if case.source.withdrawn:
+        yield Decision.REJECT, Reason.WITHDRAWN
+    topic = None if case.topic is None else case.policy.topics[case.topic]
+    if topic is not None and topic.rule == "forbidden":
+        yield Decision.REJECT, Reason.FORBIDDEN_TOPIC
+    elif topic is not None and topic.rule == "conditional" and case.topic not in case.source.consents:
+        yield Decision.CONFIRM, Reason.NEEDS_CONSENT
+    elif topic is None and any(each.rule == "allowed" for each in case.policy.topics.values()):
+        yield Decision.REJECT, Reason.NOT_ALLOWED_TOPIC
+    if case.candidate.kind in case.policy.confirm or (
+        case.candidate.explicit and case.policy.confirm_explicit
+    ):
+        yield Decision.CONFIRM, Reason.ASKED_FIRST
+
+
+# Duplicate and burst -------------------------------------------------------------------------------------------------
+
+
+def _burst(case: _Case) -> Iterator[Verdict]:
+    usual = max(case.policy.burst_least, case.policy.burst_factor * case.source.usual)
+    if case.source.recent > usual:
+        yield Decision.QUARANTINE, Reason.BURST
+
+
+_CHECKS: Final[tuple[Callable[[_Case], Iterator[Verdict]], ...]] = (
+    _sensitive, _evidence, _trust, _shape, _consent, _burst,
+)  # fmt: skip
+
+
+def _repeated(candidate: Candidate, known: Sequence[Known]) -> Known | None:
+    """The record that says the same: in the same words, or the same value in the same slot. Readable ones first."""
+    form, key = statement_key(candidate.content), candidate_key(candidate)
+    same = [one for one in known if one.form == form or (key is not None and one.key == key)]
+    order = ("readable", "rejected", "quarantined")
+    return min(same, key=lambda one: order.index(one.standing), default=None)
+
+
+def _again(
+    again: Known,
+    verdicts: list[Verdict],
+    kept: Candidate,
+    source: SourceFacts,
+    found: tuple[Finding, ...],
+    topic: str | None,
+) -> Outcome:
+    """What was said before: more evidence at most. Repetition makes nothing truer, and a low voice takes nothing away."""
+    plain = _outcome(verdicts, source, kept, found, topic)
+    if again.standing == "rejected":
+        by_person = source.trust >= Tier.USER_STATED and plain.decision is not Decision.QUARANTINE
+        verdicts.append((Decision.CONFIRM if by_person else Decision.REJECT, Reason.REJECTED_BEFORE))
+        return replace(
+            _outcome(verdicts, source, kept if by_person else None, found, topic), record=again.record
+        )
+    if again.standing == "quarantined" and plain.decision < Decision.QUARANTINE:
+        return plain
+    repeated = source.origin in again.origins
+    reason = Reason.SAME_ORIGIN if repeated else Reason.SAID_BEFORE
+    free = plain.decision < Decision.QUARANTINE and Reason.NEEDS_CONSENT not in plain.reasons
+    voice = free and not repeated and source.trust >= again.trust
+    return replace(
+        plain,
+        decision=Decision.EVIDENCE,
+        reasons=(*plain.reasons, reason),
+        record=again.record,
+        counts=voice,
+    )
