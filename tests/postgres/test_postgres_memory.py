@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from face_world import U1, U2, contents, dump_hashes, open_memory, rebuilt_hashes, texts
 from mnemolog import Memory
@@ -20,13 +21,22 @@ def kept(postgres_url: str) -> Settings:
     return Settings.load(database_url=postgres_url, database_schema=new_schema(), durability="os")
 
 
+@pytest.fixture
+def with_keys(kept: Settings, postgres_url: str) -> Settings:
+    """The keys there, too."""
+    return kept.model_copy(update={"keys_url": SecretStr(postgres_url)})
+
+
 def opened(path: Path, settings: Settings, **options: Any) -> Memory:
     return open_memory(path, settings=settings, **options)
 
 
-def test_a_memory_works_and_is_there_again(tmp_path: Path, kept: Settings) -> None:
+@pytest.mark.parametrize("where", ["kept", "with_keys"])
+def test_a_memory_works_and_is_there_again(
+    tmp_path: Path, request: pytest.FixtureRequest, where: str
+) -> None:
     """Record, correct, recall, context, erase and rebuild; nothing of log and views is in the directory."""
-    path = tmp_path / "data"
+    path, kept = tmp_path / "data", request.getfixturevalue(where)
     with opened(path, kept) as memory:
         memory.record_turn(U1, role="user", content="The budget is due on Friday 예산")
         memory.record_turn(U2, role="user", content="sparrows in the garden 참새")
@@ -40,7 +50,8 @@ def test_a_memory_works_and_is_there_again(tmp_path: Path, kept: Settings) -> No
         assert texts(memory, U2, "sparrows") == []
         live = dump_hashes(memory)
         assert rebuilt_hashes(memory) == live
-    assert not {"log.db", "views"} & {one.name for one in path.iterdir()}
+    gone = {"log.db", "views"} if where == "kept" else {"log.db", "views", "keys.db"}
+    assert not gone & {one.name for one in path.iterdir()}
     with opened(path, kept, create=False) as memory:
         assert dump_hashes(memory) == live
         assert memory.operations.verify_log() == memory.operations.status().head
