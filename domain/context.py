@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import blake2b
-from secrets import token_bytes
 from typing import Final
 
 from mnemolog.domain.errors import InvalidInput
@@ -137,25 +135,6 @@ def estimate_tokens(text: str) -> int:
     hangul, asian, near = (len(some.findall(text)) for some in (_HANGUL, _EAST_ASIAN, _NEAR))
     others = len(text) - len(text.encode("ascii", "ignore")) - hangul - asian - near
     return count + -(-(32 * hangul + 24 * asian + 20 * near + 50 * others) // 20)
-
-
-class Remembering:
-    """A counter that counts a text once: most of a context was in the one before. It keeps keyed hashes, no text."""
-
-    def __init__(self, count: TokenCounter, kept: int = 20_000) -> None:
-        self._count, self._kept, self._key = count, kept, token_bytes(16)
-        self._known: dict[bytes, int] = {}
-        self._older: dict[bytes, int] = {}
-
-    def __call__(self, text: str) -> int:
-        name = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key).digest()
-        tokens = self._known.get(name)
-        if tokens is None:
-            tokens = self._older.get(name)
-            if len(self._known) >= self._kept // 2:
-                self._older, self._known = self._known, {}
-            self._known[name] = tokens = self._count(text) if tokens is None else tokens
-        return tokens
 
 
 @dataclass(slots=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sqlalchemy import Connection
 
-from mnemolog.domain.lexical import Matches, Term, bm25, ranked
+from mnemolog.domain.lexical import Matches, Term, bm25
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.passages import place_of
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
@@ -36,7 +37,7 @@ from mnemolog.domain.retrieval import (
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections import turns_view
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.record_tables import RecordTables
+from mnemolog.projections.record_tables import Judged, RecordTables
 from mnemolog.projections.turn_tables import TurnTables, turn_candidate
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.turns_view import Sketch
@@ -146,8 +147,8 @@ class _Asked:
     both: int
     """How many turns and records there are."""
     cosines: Cosines | None
-    records: Mapping[int, Record]
-    """By number."""
+    judged: Judged
+    """The records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,21 +196,20 @@ class HybridSearch:
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
         size = turns.docs + pieces.docs
         cosines = self._near.cosines(question.text, scopes, size, limit) if scopes else None
-        judged = self._records.of(at.records, at.record_scopes, question.now).records
+        judged = self._records.of(at.records, at.record_scopes, question.now)
         return _Asked(question, at, terms, turns, lexical, by_piece, both.docs, cosines, judged)
 
     def _ranked(self, asked: _Asked) -> list[Ranked]:
         filters = asked.question.filters
         whole = asked.found.docs <= WHOLE
         rows, turns, authors, scores = self._whole(asked) if whole else self._best(asked)
-        records = [_record(number, record) for number, record in asked.records.items()]
         return retrieve(
-            [*turns, *records],
+            [*turns, *asked.judged.candidates],
             scores,
             replace(asked.question.facts, authors=named_authors(asked.question.text, authors)),
             k=asked.question.k,
             history=filters.sees_history,
-            only=_only(filters, rows, asked.records),
+            only=_only(filters, rows, asked.judged.records),
         )
 
     def _whole(self, asked: _Asked) -> _Pool:
@@ -246,8 +246,8 @@ class HybridSearch:
     def _seeds(self, asked: _Asked, rows: Sequence[Sketch] | None) -> set[int]:
         """The best of each signal among the turns that may be answers. rows: all turns, if they are at hand."""
         size, allowed = max(BEST, asked.question.k), self._allowed(asked, rows)
-        words = {at: s for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)}
-        seeds = {position for position, _ in ranked(words, limit=size)}
+        words = [(s, at) for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)]
+        seeds = {position for _, position in nlargest(size, words)}
         if asked.cosines is not None:
             from mnemolog.projections.dense import best
 
@@ -279,10 +279,6 @@ def _loose(facts: Facts) -> Facts:
 
 def _same(one: str | None, other: str) -> bool:
     return one is not None and one.casefold() == other.casefold()
-
-
-def _record(number: int, record: Record) -> Candidate:
-    return Candidate(-number, microseconds(record.occurred_at), kind=record.kind, status=record.status)
 
 
 def _placed(
@@ -325,7 +321,7 @@ def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, 
     stated = cosines.records.mapping()
     records = {
         -number: stated[record.position]
-        for number, record in asked.records.items()
+        for number, record in asked.judged.records.items()
         if record.position in stated
     }
     return {**turns, **records}, windows

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
+from mnemolog.domain.retrieval import Candidate
 from mnemolog.domain.revision import standing, standing_alone
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
@@ -42,10 +43,11 @@ _NEVER: Final = float("inf")
 class Judged:
     """Every record of some scopes by its number in the view, without its content and what it rests on.
 
-    It holds from `since` to before `until`, in UTC microseconds.
+    It holds from `since` to before `until`, in UTC microseconds. candidates: the same for ranking, by minus the number.
     """
 
     records: Mapping[int, Record]
+    candidates: Sequence[Candidate] = ()
     since: float = -_NEVER
     until: float = _NEVER
 
@@ -76,7 +78,8 @@ class _Table:
             place = bisect_right(self.bounds, now_us)
             edges = [-_NEVER, *self.bounds, _NEVER]
             records = {n: record for peers in self.groups for n, record in _standing(peers, now_us)}
-            judged = self.judged = Judged(records, edges[place], edges[place + 1])
+            candidates = [_candidate(number, record) for number, record in records.items()]
+            judged = self.judged = Judged(records, candidates, edges[place], edges[place + 1])
         return judged
 
 
@@ -153,6 +156,10 @@ def _standing(peers: Sequence[tuple[int, _Values]], now_us: int) -> list[tuple[i
     times = values["from_us"], values["to_us"], values["expires_us"]
     status = standing_alone(values["status"], *times, now_us)
     return [(number, Record(**{**values, "status": status}))]
+
+
+def _candidate(number: int, record: Record) -> Candidate:
+    return Candidate(-number, microseconds(record.occurred_at), kind=record.kind, status=record.status)
 
 
 def _place(record: Record) -> tuple[int, int, int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +12,7 @@ from typing import Any, Final
 from mnemolog._guard import Guard, without_session
 from mnemolog._reading import Reader, Stated, Views
 from mnemolog._recalling import MAX_QUERY, Found
+from mnemolog._tokens import Remembering, Tokenizer, token_counter
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
 from mnemolog.domain.blueprint import blueprint
@@ -22,7 +23,6 @@ from mnemolog.domain.context import (
     Layer,
     LeftOut,
     Portion,
-    Remembering,
     TokenCounter,
     estimate_tokens,
     scaled,
@@ -60,7 +60,6 @@ _LAST_TURNS: Final = 4
 _MARKS: Final = {mark: place for place, mark in enumerate(Mark)}
 _CHECKS: Final = 3
 
-Tokenizer = Callable[[str], int] | Any
 Moment = datetime | str | None
 
 
@@ -318,17 +317,6 @@ class Contexts:
         stream = hashed(home, b"contexts", ids.at(SESSION_LEVELS).encode()).hex()
         draft = replace(self._guard.note(event, ids), scope=ids, stream=stream, subjects=(home,))
         return self._store.accesses.append([draft])[0], event
-
-
-def token_counter(tokenizer: Tokenizer) -> TokenCounter:
-    """The counter of a callable, or of an object that encodes as tiktoken's do."""
-    encode = getattr(tokenizer, "encode", None)
-    if encode is not None:
-        return lambda text: len(encode(text))
-    if not callable(tokenizer):
-        raise InvalidInput("tokenizer must be a function from text to a number, or have encode(text)")
-    counter: TokenCounter = tokenizer
-    return counter
 
 
 # Entries ----------------------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
-from mnemolog._contexts import Contexts, Tokenizer
+from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
 from mnemolog._reading import Reader
 from mnemolog._recalling import Asked, Asking
 from mnemolog._stating import Acting, Correcting, Stater
+from mnemolog._tokens import Tokenizer
 from mnemolog._working import Desk
 from mnemolog._writing import About, Writer
 from mnemolog.domain.errors import MnemologError, NotFound

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.domain.context import Assembly, Entry, Layer, Portion, Remembering, estimate_tokens, scaled
+from mnemolog.domain.context import Assembly, Entry, Layer, Portion, estimate_tokens, scaled
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.rendering import assemble, preview, render, speaker
@@ -240,22 +240,3 @@ def test_the_estimate_is_near_what_a_tokenizer_counts(name: str) -> None:
     text, tokens = COUNTED[name]
     most = 2.2 if name in ("russian", "arabic") else 1.55
     assert 0.95 * tokens <= estimate_tokens(text) <= most * tokens
-
-
-def test_a_text_is_counted_once_and_never_kept() -> None:
-    """The counts are the counter's own, also when there is no more room; what is remembered holds no text."""
-    counted: list[str] = []
-
-    def counter(text: str) -> int:
-        counted.append(text)
-        return estimate_tokens(text)
-
-    texts = ["the walrus", "바다코끼리", "\ud800 alone", "", *map(str, range(10))]
-    remembering = Remembering(counter, kept=40)
-    assert [remembering(text) for text in texts * 2] == [estimate_tokens(text) for text in texts * 2]
-    assert counted == texts
-    assert "walrus" not in repr(vars(remembering))
-    for number in range(100, 200):
-        assert remembering(str(number)) == estimate_tokens(str(number))
-    assert len(remembering._known) + len(remembering._older) <= 40
-    assert remembering("the walrus") == estimate_tokens("the walrus")
