@@ -34,6 +34,7 @@ TRY = (
 )
 LAYERS = {
     "boot": "constraints, which come first",
+    "blueprint": "what guides the project",
     "working": "the state of tasks",
     "reference": "where to look things up",
     "memory": "current records",
