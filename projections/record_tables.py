@@ -23,8 +23,8 @@ from mnemolog.domain.revision import standing, standing_alone
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
 
-KEPT_RECORDS: Final = 50_000
-"""Of all scopes together; some 1,000 bytes each."""
+KEPT_RECORDS: Final = 30_000
+"""Of all scopes together; some 2,000 bytes each."""
 KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference", "episode")
 """The order in which kinds enter a context; others follow."""
 
