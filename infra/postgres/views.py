@@ -171,11 +171,12 @@ class PostgresViews:
                 raise NotFound(
                     f"no view of {name!r} is live: `mnemolog projections rebuild {name}` builds it"
                 )
-            if self._begin(conn, file, _READ) == "live":
-                return file
+            with suppress(NotFound):
+                if self._begin(conn, file, _READ) == "live":
+                    return file
             _driver(conn).rollback()
-            with self._table() as sql:
-                self._look(sql)
+            if self._live.get(name) == file:
+                raise StoreUnavailable(f"the schema of the view {name!r} is gone: rebuild it")
 
     def _begin(self, conn: Connection, file: ViewFile, begin: str) -> str:
         """Begin a transaction on this view, which nobody drops before its end; the state of the view."""
@@ -196,9 +197,9 @@ class PostgresViews:
                 conn.invalidate(error)
                 self._engine.dispose()
             raise OperationalError("BEGIN", None, error) from error
+        if row is None or not row[2] or row[0] == "retired":
+            self._refresh()
         if row is None or not row[2]:
-            if begin == _READ and file == self._live.get(file.name):
-                return "gone"
             raise NotFound(f"there is no view {self._schema_of(file)}")
         if not row[1]:
             self._lost.add(file)
@@ -295,6 +296,11 @@ class PostgresViews:
                 yield conn
         except psycopg.Error as error:
             raise typed(error, "the views cannot be used") from error
+
+    def _refresh(self) -> None:
+        """Another process has activated another view."""
+        with self._table() as sql:
+            self._look(sql)
 
     def _look(self, sql: psycopg.Connection[Any]) -> None:
         """Learn which views are live, and which of them a crash has emptied."""
