@@ -64,6 +64,8 @@ class SummaryLog(Protocol):
 
     def wait(self, after: int, timeout: float) -> int: ...
 
+    def wake(self) -> None: ...
+
 
 class Views(Protocol):
     """What the worker needs of the runner."""
@@ -242,6 +244,7 @@ class Summarising:
         """End the thread after the session that it is at."""
         self._stopping.set()
         if self._thread is not None:
+            self._log.wake()
             self._thread.join(timeout)
             self._thread = None
 

@@ -29,6 +29,9 @@ EXACT_UP_TO: Final = 20_000
 """Turns of a scope up to which every cosine is computed; above, the index gives the nearest."""
 UNINDEXED: Final = 10_000
 """Changes that the index may lag behind while there is still something to embed."""
+_PATIENCE: Final = 10.0
+"""Seconds that an erasure waits for the process that has the index."""
+_LOOK: Final = 0.05
 _BACKOFF: Final = (0.5, 60.0)
 
 
@@ -39,7 +42,10 @@ class VectorFiles(Protocol):
         """The rows, opened; None where there are none and `make` is not set."""
 
     def index(self, *, make: bool) -> VectorIndex | None:
-        """The index, opened; None where there is none and `make` is not set."""
+        """The index, opened; None where there is none and `make` is not set, or where another process has it."""
+
+    def erased_elsewhere(self) -> int | None:
+        """Up to which position of the log the index of another process holds nothing erased; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class Vectorising:
         self._rows: VectorRows | None = None
         self._index: VectorIndex | None = None
         self._filler: IndexFiller | None = None
-        self._looked = 0
+        self._looked = self._cleaned = 0
         self._thread: Thread | None = None
         self._worked, self._asked = Supervisor(*_BACKOFF), Supervisor(*_BACKOFF)
 
@@ -108,6 +114,7 @@ class Vectorising:
         """End the thread after its current batch."""
         self._stopping.set()
         if self._thread is not None:
+            self._log.wake()
             self._thread.join(timeout)
             self._thread = None
 
@@ -139,7 +146,18 @@ class Vectorising:
             return
         if head:
             self._fill()
+            self._clean()
         self._log.wait(head, self._poll)
+
+    def _clean(self) -> None:
+        """What other processes have erased leaves the bytes of the index, too: it is only ours to change."""
+        from mnemolog.consumers.embedding import erasures_of
+
+        erased, upto = erasures_of(self._log)(self._cleaned)
+        if erased and self._filler is not None:
+            self.erase()
+            self._purge_index()
+        self._cleaned = upto
 
     def _fill(self) -> None:
         """Follow with the index, where there is one already or a scope has become too large to do without."""
@@ -227,12 +245,27 @@ class Vectorising:
 
     def purge(self) -> dict[str, bool]:
         """Make removed bytes leave the files. False: a reader was in the way, so purge again later."""
-        rows, index = self._stored(), self._stored_index()
+        rows = self._stored()
         purged = {} if rows is None else {"vectors": rows.purge()}
-        if index is None:
-            return purged
-        index.compact()
-        return {**purged, "index": True}
+        index = self._purge_index()
+        return purged if index is None else {**purged, "index": index}
+
+    def _purge_index(self) -> bool | None:
+        """None where there is no index. One of another process is cleaned by that process, for some seconds at most."""
+        from mnemolog.consumers.embedding import erasures_of
+
+        erased, _ = erasures_of(self._log)(0)
+        last = erased[-1].position if erased else 0
+        index = self._stored_index()
+        if index is not None:
+            index.compact(last)
+            return True
+        deadline = time.monotonic() + _PATIENCE
+        while (clean := self._files.erased_elsewhere()) is not None and clean < last:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK)
+        return None if clean is None else True
 
     # Looking -----------------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class NotFound(MnemologError, LookupError):
 
 
 class StoreInUse(MnemologError):
-    """Another process has this data directory open."""
+    """Another process is opening this data directory, is erasing in it, or leads it with another release."""
 
 
 class StoreClosed(MnemologError):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,14 +20,15 @@ from mnemolog.domain.errors import (
     MnemologError,
     NotFound,
     StoreClosed,
-    StoreInUse,
     StoreUnavailable,
 )
+from mnemolog.domain.events import ERASURE, PolicyAdopted
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import FileBlobs
 from mnemolog.infra.clock import SystemClock, UuidV7
+from mnemolog.infra.leadership import Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
@@ -53,7 +54,6 @@ if TYPE_CHECKING:  # they bring numpy along, which an empty store has no use for
 
 LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
-LOCK_FILE: Final = "lock"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
 VECTORS_FILE: Final = "vectors.db"
@@ -61,6 +61,8 @@ INDEX_FOLDER: Final = "index"
 ROOT_KEY_FILE: Final = "root.key"
 WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
+_HEARD: Final = frozenset({PolicyAdopted.topic, *ERASURE})
+_PAGE: Final = 500
 
 
 @dataclass(slots=True)
@@ -83,13 +85,16 @@ class Store:
     vectors: Vectorising
     summarising: Summarising
     accesses: Accesses
-    release: Callable[[], None]
+    leadership: Leadership
     policy: Policy = DEFAULT_POLICY
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
     process: int = field(default_factory=os.getpid)
     closed: bool = False
+    _heard: tuple[int, int] = (0, -1)
+    """How far the log was looked at for what other processes did, and the number that grows with it."""
+    _hearing: RLock = field(default_factory=RLock)
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -98,9 +103,42 @@ class Store:
         if self.closed:
             raise StoreClosed("this memory was closed: open it anew")
 
+    def enter(self) -> None:
+        """What every call does first: raise as `check_open`, and take up what other processes have done."""
+        self.check_open()
+        self.look_around()
+
     def committed(self, position: int) -> None:
         """The log has committed up to here; called from any thread."""
         self.position = max(self.position, position)
+
+    def look_around(self) -> None:
+        """Take up what other processes have done since the last look: keys destroyed, policies, sessions."""
+        head, news = self.log.look()
+        self.committed(head)
+        if news == self._heard[1]:
+            self._heard = head, news
+            return
+        with self._hearing:
+            after, known = self._heard
+            if known == news:
+                return
+            self.vault.refresh()
+            self.zones.clear()
+            self._hear(after)
+            self._heard = head, news
+
+    def _hear(self, after: int) -> None:
+        while True:
+            page = self.log.read(after, _PAGE, topics=_HEARD, bodies=False)
+            topics = {recorded.envelope.topic for recorded in page.events}
+            if topics & ERASURE:
+                self.tables.forget()
+            if PolicyAdopted.topic in topics:
+                self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
+            if page.position <= after:
+                return
+            after = page.position
 
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""
@@ -114,14 +152,35 @@ class Store:
             self.zones[ids.session] = zone_named(name) if name else None
         return self.zones[ids.session]
 
-    def begin(self, background: bool) -> None:
-        """Take up the policy, hear of commits, and start the workers: views first, what reads them after."""
+    def begin(self, background: bool, lead: Callable[[], None]) -> None:
+        """Take up the policy, hear of commits, and start the workers: views first, what reads them after.
+
+        lead: called when this process leads, now or later, before its workers start.
+        """
         self.log.on_commit(self.committed)
+        self._heard = self.log.look()
         self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
+        if self.leadership.leads:
+            lead()
         if background:
-            self.runner.start()
-            self.vectors.start()
-            self.summarising.start()
+            if self.leadership.leads:
+                self._start()
+            self.leadership.watch(lambda: self._take_over(lead), self._watch)
+
+    def _start(self) -> None:
+        self.runner.start()
+        self.vectors.start()
+        self.summarising.start()
+
+    def _take_over(self, lead: Callable[[], None]) -> None:
+        """The process that led is gone."""
+        self.runner.open()
+        lead()
+        self._start()
+
+    def _watch(self) -> None:
+        self.look_around()
+        self.views.refresh()
 
     def adopt(self, policy: Policy) -> None:
         """Decide by this policy from here on."""
@@ -134,6 +193,7 @@ class Store:
             self.closed = True
             return
         self.closed = True
+        self.leadership.stop()
         self.summarising.stop()
         self.vectors.close()
         with suppress(MnemologError):  # a full disk must not keep the directory locked
@@ -142,38 +202,45 @@ class Store:
         self.views.close()
         self.log.close()
         self.vault.close()
-        self.release()
+        self.leadership.release()
 
 
+@contextmanager
 def open_store(
     path: Path,
     settings: Settings,
     *,
     create: bool = True,
-    background: bool = True,
     clock: Clock | None = None,
     ids: Ids | None = None,
     embedder: Embedder | None = None,
-) -> Store:
+) -> Iterator[Store]:
     """Open a data directory, made if missing and `create`. embedder: instead of the one of the settings.
 
-    Raises StoreInUse while another process has it, KeysMissing when there are events but not their keys,
-    NotFound for a missing directory with create=False.
+    Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
+    other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
+    when there are events but not their keys, NotFound for a missing directory with create=False.
     """
     if not create and not (path / LOG_FILE).exists():
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        release = _lock(path / LOCK_FILE)
+        leadership = Leadership(path)
     except OSError as error:
         raise StoreUnavailable(
             f"{path} cannot be used: {error.strerror}; choose a folder of yours"
         ) from error
     try:
-        parts = clock or SystemClock(), ids or UuidV7(), embedder
-        return _assemble(path, settings, release, *parts, background)
+        with leadership.opening():
+            parts = clock or SystemClock(), ids or UuidV7(), embedder
+            store = _assemble(path, settings, leadership, *parts)
+            try:
+                yield store
+            except BaseException:
+                store.close()
+                raise
     except BaseException:
-        release()
+        leadership.release()
         raise
 
 
@@ -195,19 +262,19 @@ def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
 def _assemble(
     path: Path,
     settings: Settings,
-    release: Callable[[], None],
+    leadership: Leadership,
     clock: Clock,
     ids: Ids,
     embedder: Embedder | None,
-    background: bool,
 ) -> Store:
     with ExitStack() as undo:
-        vault, log, views = _files(path, settings, clock, undo)
+        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
         catalog, analyzer = Catalog(), default_analyzer()
         turns = Turns(SqliteLexicalIndex("turns_lex"), analyzer)
         curated = Curated(SqliteLexicalIndex("records_lex"), analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
-        vectors = _vectors(log, path, settings, embedder)
+        runner.open(build=leadership.leads)
+        vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -226,10 +293,9 @@ def _assemble(
             vectors=vectors,
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
-            release=release,
+            leadership=leadership,
             position=log.head(),
         )
-        store.begin(background)
         undo.pop_all()
         return store
 
@@ -256,6 +322,7 @@ class VectorFolder:
     """The vectors and the index of a data directory. Neither is made before it is needed."""
 
     path: Path
+    leadership: Leadership
 
     def rows(self, *, make: bool) -> SqliteVectors | None:
         file = self.path / VECTORS_FILE
@@ -267,15 +334,25 @@ class VectorFolder:
 
     def index(self, *, make: bool) -> EdgeIndex | None:
         folder = self.path / INDEX_FOLDER
+        if not self.leadership.leads:
+            return None
         if not make and not folder.exists():
             return None
         from mnemolog.infra.index import EdgeIndex
 
         return EdgeIndex(folder)
 
+    def erased_elsewhere(self) -> int | None:
+        folder = self.path / INDEX_FOLDER
+        if self.leadership.leads or not folder.exists():
+            return None
+        from mnemolog.infra.index import erased_to
+
+        return erased_to(folder)
+
 
 def _files(
-    path: Path, settings: Settings, clock: Clock, undo: ExitStack
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
 ) -> tuple[Vault, SqliteEventLog, SqliteViews]:
     """Keys, log and views, each let go of by `undo`."""
     # Keys without a log are a crash between the two files: they are there and stay.
@@ -284,7 +361,7 @@ def _files(
     undo.callback(vault.close)
     log = SqliteEventLog(path / LOG_FILE, vault, clock, durability=_DURABILITY[settings.durability])  # type: ignore[arg-type]
     undo.callback(log.close)
-    views = SqliteViews(path / VIEWS_FOLDER)
+    views = SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views
 
@@ -293,14 +370,14 @@ def _runner(
     log: SqliteEventLog, views: SqliteViews, read: list[Projection], clock: Clock, settings: Settings
 ) -> Runner:
     projections = [*read, Summaries(), Working(), Accessed()]
-    runner = Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
-    runner.open()
-    return runner
+    return Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
 
 
-def _vectors(log: SqliteEventLog, path: Path, settings: Settings, embedder: Embedder | None) -> Vectorising:
+def _vectors(
+    log: SqliteEventLog, files: VectorFolder, settings: Settings, embedder: Embedder | None
+) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
-    return Vectorising(log, VectorFolder(path), made, exact_up_to=settings.exact_up_to)
+    return Vectorising(log, files, made, exact_up_to=settings.exact_up_to)
 
 
 def _summarising(
@@ -320,25 +397,3 @@ def _worker_of(vault: Vault) -> Callable[[str], str]:
         return ids.agent
 
     return actor
-
-
-def _lock(path: Path) -> Callable[[], None]:
-    """Take the directory for this process; the lock dies with it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
-        os.close(descriptor)
-        raise StoreInUse(
-            f"process {holder or '?'} has {path.parent} open: close it there, or use that process"
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-    return lambda: _unlock(descriptor)
-
-
-def _unlock(descriptor: int) -> None:
-    # Closing is not enough: a forked child has the descriptor too, and would hold the lock as long as it lives.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)

@@ -59,6 +59,9 @@ class EventLog(Protocol):
     def wait(self, after: int, timeout: float) -> int:
         """The head, as soon as it is beyond `after` or `timeout` seconds have passed."""
 
+    def wake(self) -> None:
+        """Let everybody who waits return now."""
+
 
 class Projection(Protocol):
     """A fold from the log into one view. Deterministic: same events, same rows, whatever the batches."""

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from threading import Event, Lock, Thread
+from threading import Event, Lock, RLock, Thread
 from typing import Final
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, StoreClosed
+from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, StoreClosed, StoreInUse
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
@@ -109,21 +109,26 @@ class Runner:
         self._rebuilds = {name: Lock() for name in self._shared}
         self._supervisors = {name: Supervisor(*backoff) for name in [*self._shared, "runner"]}
         self._stopping, self._paused, self._round = Event(), Event(), Lock()
+        self._switching = RLock()
         self._thread: Thread | None = None
 
     # Opening and building ---------------------------------------------------------------------------------------
 
-    def open(self, progress: Progress | None = None) -> None:
-        """Take up the live views; build those that are absent, damaged, ahead of the log or of another version."""
-        head = self._log.head()
+    def open(self, progress: Progress | None = None, *, build: bool = True) -> None:
+        """Take up the live views; build those that are absent, damaged, ahead of the log or of another version.
+
+        build=False: raise StoreInUse instead, for it is another process that leads.
+        """
         for name, shared in self._shared.items():
-            lane = self._existing(name, shared, head)
-            if lane is None:
+            lane = self._existing(name, shared)
+            if lane is not None:
+                self._lanes[name] = lane
+            elif build:
                 self.rebuild(name, progress=progress)
             else:
-                self._lanes[name] = lane
+                raise _led_otherwise(name)
 
-    def _existing(self, name: str, shared: SharedProjection, head: int) -> Lane | None:
+    def _existing(self, name: str, shared: SharedProjection) -> Lane | None:
         file = self._views.live(name)
         if file is None or file.version != shared.projection.version:
             return None
@@ -132,7 +137,8 @@ class Runner:
             position = lane.load().position
         except SQLAlchemyError:
             return None
-        return lane if position <= head else None
+        # The head afterwards: other processes append, and advance the view, meanwhile.
+        return lane if position <= self._log.head() else None
 
     def rebuild(self, name: str, batch_size: int | None = None, progress: Progress | None = None) -> None:
         """Fold the whole log into a new file beside the live one, then switch all readers to it at once."""
@@ -183,7 +189,7 @@ class Runner:
             old.closed = True
 
     def _activate(self, lane: Lane) -> None:
-        with lane.lock:
+        with lane.lock, self._switching:
             self._views.activate(lane.file)
             self._lanes[lane.file.name] = lane
 
@@ -194,12 +200,15 @@ class Runner:
 
         Raises ProjectionStalled where it is not there after `timeout` seconds, as when `to` is not written yet.
         """
+        return self._caught_up(name, to, timeout).position
+
+    def _caught_up(self, name: str, to: int | None, timeout: float) -> Lane:
         target = self._log.head() if to is None else to
         deadline = time.monotonic() + timeout
         while True:
             lane = self._lane(name)
             if lane.position >= target and not lane.stale:
-                return lane.position
+                return lane
             left = deadline - time.monotonic()
             if left <= 0:
                 raise ProjectionStalled(_stalled(lane, target))
@@ -226,9 +235,13 @@ class Runner:
     @contextmanager
     def read(self, name: str, at_least: int | None = None, timeout: float = 30.0) -> Iterator[Connection]:
         """A read transaction on the live view, first caught up to `at_least` (default: the head of the log)."""
-        self.catch_up(name, at_least, timeout)
-        with self._views.connect(name) as conn:
-            yield conn
+        target = self._log.head() if at_least is None else at_least
+        while True:
+            lane = self._caught_up(name, target, timeout)
+            with self._views.connect(name) as conn:
+                if self._lane(name) is lane:  # else another process switched views in between
+                    yield conn
+                    return
 
     # In the background -------------------------------------------------------------------------------------------
 
@@ -243,6 +256,7 @@ class Runner:
         """End the background thread after its current batch. `start` begins it again."""
         self._stopping.set()
         if self._thread is not None:
+            self._log.wake()
             self._thread.join(timeout)
             self._thread = None
 
@@ -393,9 +407,30 @@ class Runner:
         if name not in self._lanes:
             raise NotFound(f"view {name!r} is not open: call open() first")
         lane = self._lanes[name]
-        if not lane.stale and self._views.live(name) is None:
+        file = self._views.live(name)
+        if file is None:
             lane.stale = True  # it was lost, as a file that was removed or a view in a server that crashed
-        return lane
+            return lane
+        return lane if file == lane.file else self._follow(name)
+
+    def _follow(self, name: str) -> Lane:
+        """Another process has built the view anew: go on with its file."""
+        with self._switching:
+            lane, file = self._lanes[name], self._views.live(name)
+            if file is None or file == lane.file:
+                return lane
+            new = self._existing(name, self._shared[name])
+            if new is None:
+                raise _led_otherwise(name)
+            lane.closed, self._lanes[name] = True, new
+            return new
+
+
+def _led_otherwise(name: str) -> StoreInUse:
+    return StoreInUse(
+        f"the process that leads this memory keeps view {name!r} in another version: "
+        "run the same release of mnemolog in all processes, or close the others"
+    )
 
 
 def _stalled(lane: Lane, target: int) -> str:

@@ -277,7 +277,7 @@ class VectorIndex(Protocol):
     def activate(self) -> None:
         """Let searches see the index that was begun, at once, and drop the one before."""
 
-    def compact(self) -> None:
+    def compact(self, erased_to: int = 0) -> None:
         """Rewrite what has removed vectors in it, so that their bytes are gone."""
 
     def search(

@@ -66,7 +66,7 @@ def keep_views_in_postgres(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
     from mnemolog.infra.postgres.views import PostgresViews
 
-    def open_views(path: Path) -> PostgresViews:
+    def open_views(path: Path, **_: Any) -> PostgresViews:
         return PostgresViews(url, schema=f"{schema_of(path.parent)}_v")
 
     monkeypatch.setattr(compose, "SqliteViews", open_views)

@@ -87,9 +87,9 @@ def rebuild(call: Call, names: Names = None, batch_size: BatchSize = None) -> in
         wanted = names or known
         if unknown := set(wanted) - set(known):
             raise NotFound(f"no view {', '.join(sorted(unknown))}: there are {', '.join(known)}")
+        with call.out.progress(f"Rebuilding {', '.join(wanted)}") as progress:
+            memory.operations.rebuild_all(wanted, batch_size=batch_size, progress=progress)
         for name in wanted:
-            with call.out.progress(f"Rebuilding {name}") as progress:
-                memory.operations.rebuild(name, batch_size=batch_size, progress=progress)
             call.out.say(f"rebuilt: {name}")
         found = [view for view in memory.operations.projections() if view.name in wanted]
     if call.out.as_json:

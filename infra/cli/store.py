@@ -85,6 +85,7 @@ def status(call: Call) -> None:
             "root key": key_place(call.data),
             "size": ", ".join(f"{name} {size(number)}" for name, number in found.sizes.items()),
             "refused": _refused(found),
+            "led by": "" if found.leads else f"process {found.leader}",
         }
     )
     if found.counts:

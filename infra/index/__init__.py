@@ -1,5 +1,5 @@
 """The embedded vector index."""
 
-from mnemolog.infra.index.edge import EdgeIndex
+from mnemolog.infra.index.edge import EdgeIndex, erased_to
 
-__all__ = ["EdgeIndex"]
+__all__ = ["EdgeIndex", "erased_to"]

@@ -45,7 +45,8 @@ _INDEXED: Final = (*RECORD_LEVELS, "kind", "scope")
 class _Pointer:
     """What is on disk.
 
-    made: shards that have points; dirty: those that hold bytes of removed vectors; changing: shards are being changed.
+    made: shards that have points; dirty: those that hold bytes of removed vectors; changing: shards are being changed;
+    erased_to: up to which position of the log no byte of what was erased is left.
     """
 
     space: str
@@ -57,6 +58,7 @@ class _Pointer:
     made: tuple[int, ...] = ()
     dirty: tuple[int, ...] = ()
     changing: bool = False
+    erased_to: int = 0
     format: int = FORMAT
 
 
@@ -150,18 +152,24 @@ class EdgeIndex:
                 old.close()
                 shutil.rmtree(self._folder / str(old.pointer.generation), ignore_errors=True)
 
-    def compact(self) -> None:
-        """Rewrite the shards that have removed vectors in them, so that their bytes are gone."""
+    def compact(self, erased_to: int = 0) -> None:
+        """Rewrite the shards that have removed vectors in them, so that their bytes are gone.
+
+        erased_to: the position up to which the log's erasures have been applied.
+        """
         with self._lock:
             self._check_open()
             live = self._live
-            if live is None or not live.pointer.dirty:
+            if live is None:
                 return
             pointer = live.pointer
+            upto = max(pointer.erased_to, erased_to)
+            if not pointer.dirty and pointer.erased_to == upto:
+                return
             self._put(live, replace(pointer, changing=True))
             for number in pointer.dirty:
                 _optimise(live.shards[number])
-            self._put(live, replace(pointer, dirty=()))
+            self._put(live, replace(pointer, dirty=(), erased_to=upto))
 
     def search(
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
@@ -393,6 +401,12 @@ def _load(folder: Path) -> EdgeShard:
     from qdrant_edge import EdgeShard
 
     return EdgeShard.load(str(folder))
+
+
+def erased_to(folder: Path) -> int | None:
+    """Up to which position of the log an index, which another process has, holds nothing erased; None for no index."""
+    pointer = _read_pointer(folder / _POINTER)
+    return None if pointer is None else pointer.erased_to
 
 
 def _read_pointer(path: Path) -> _Pointer | None:

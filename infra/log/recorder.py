@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from eventsourcing.sqlite import (
     SQLiteDatastore,
 )
 
-from mnemolog.domain.errors import CorruptStore, MnemologError, StoreUnavailable
+from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreUnavailable
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
 
@@ -347,6 +348,32 @@ class SqliteStorage:
     def close(self) -> None:
         self.sql.close()
         self._recorder.datastore.pool.put_connection(self._connection)
+
+
+class HeadReader:
+    """The head of the log by a connection of its own: every call asks for it, and the pool costs more than it."""
+
+    def __init__(self, datastore: LogDatastore, recorder: LogRecorder) -> None:
+        self._connection = datastore.pool.get_connection(is_writer=False)
+        self._cursor = self._connection.cursor().sqlite_cursor
+        self._cursor.row_factory = None
+        self._datastore, self._recorder, self._lock = datastore, recorder, Lock()
+        self._closed = False
+
+    def read(self) -> int:
+        """The last position; 0 when there is none. Raises StoreClosed."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed("the log was closed: open it anew")
+            return self._recorder.head(self._cursor)
+
+    def close(self) -> None:
+        """Idempotent."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._cursor.close()
+                self._datastore.pool.put_connection(self._connection)
 
 
 def _text(originator_id: UUID | str) -> str:

@@ -17,7 +17,7 @@ from mnemolog.domain.events import Draft, Receipt, Recorded
 from mnemolog.infra.log.codec import Codec, Sealer
 from mnemolog.infra.log.group import GroupCommit, Request
 from mnemolog.infra.log.reading import Reader
-from mnemolog.infra.log.recorder import Durability, LogDatastore, LogRecorder, SqliteStorage
+from mnemolog.infra.log.recorder import Durability, HeadReader, LogDatastore, LogRecorder, SqliteStorage
 from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
@@ -53,11 +53,12 @@ class SqliteEventLog:
         with _typed_errors():
             self._recorder.create_table()
             self._storage = SqliteStorage(self._recorder)
+            self._head = HeadReader(self._datastore, self._recorder)
         self._writer = Writer(self._storage, self.codec, clock)
         self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)
         self._doorbell = Condition(Lock())
-        self._committed, self._closed = 0, False
+        self._committed, self._closed, self._wakes = 0, False, 0
         self._callbacks: list[Callable[[int], None]] = []
         self._committed = self.head()
 
@@ -89,22 +90,34 @@ class SqliteEventLog:
 
     def head(self) -> int:
         """As the port says; commits of other processes count."""
-        with self._reading() as cursor:
-            return self._recorder.head(cursor)
+        self._check_open()
+        with _typed_errors():
+            return self._head.read()
 
     def wait(self, after: int, timeout: float) -> int:
-        """As the port says. Woken by commits and by `close`; sees other processes within `POLL_SECONDS`."""
-        deadline = monotonic() + timeout
+        """As the port says. Woken by commits, `wake` and `close`; sees other processes within `POLL_SECONDS`."""
+        deadline, wakes = monotonic() + timeout, self._wakes
         while True:
             head = self._committed if self._committed > after else self.head()
             with self._doorbell:
                 remaining = deadline - monotonic()
                 head = max(head, self._committed)
-                if head > after or remaining <= 0:
+                if head > after or remaining <= 0 or self._wakes != wakes:
                     return head
                 self._doorbell.wait(min(remaining, POLL_SECONDS))
                 if self._closed:
                     return head
+
+    def wake(self) -> None:
+        """Let everybody who waits return now."""
+        with self._doorbell:
+            self._wakes += 1
+            self._doorbell.notify_all()
+
+    def look(self) -> tuple[int, int]:
+        """The head, and a number that has grown whenever another process has committed since the last look."""
+        head = self.head()
+        return head, self._writer.foreign_up_to(head)
 
     def on_commit(self, callback: Callable[[int], None]) -> None:
         """Call `callback(head)` after each commit, in an appender's thread. It must be quick and not raise."""
@@ -138,8 +151,8 @@ class SqliteEventLog:
                 return
             self._closed = True
             self._storage.close()
-        with self._doorbell:
-            self._doorbell.notify_all()
+        self.wake()
+        self._head.close()
         self._datastore.close()
 
     def __enter__(self) -> SqliteEventLog:

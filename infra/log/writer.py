@@ -74,6 +74,8 @@ class Writer:
         self._storage, self._codec, self._clock = storage, codec, clock
         self.counters = Counters()
         self._data_version = -1
+        self._foreign, self._claimed = 0, 0
+        """How often another process was found to have committed."""
         self._careful = False
         """Whether keys are looked up beforehand. Most are new, and the unique index finds those that are not."""
         self._forget()
@@ -103,10 +105,18 @@ class Writer:
         self._look_around(self._storage.begin())
         self._tick()
         plan = self._plan(requests)
+        self._claimed = max(self._claimed, self._position + len(plan.rows))
         # Until the outcome is remembered, an interrupt must make the next group look around anew.
         seen, self._data_version = self._data_version, -1
         self._storage.commit(plan.rows, self._position + 1)
         return plan, seen
+
+    def foreign_up_to(self, head: int) -> int:
+        """Grows with every commit of another process that is found, by an append or by a head beyond our own."""
+        if head > self._claimed:
+            self._claimed = head
+            self._foreign += 1
+        return self._foreign
 
     def _undo(self) -> None:
         self._storage.rollback()
@@ -121,11 +131,14 @@ class Writer:
         self._heads: OrderedDict[str, int] = OrderedDict()
         self._fences = Fences()
         self._position, self._now, self._data_version = 0, "", -1
+        self._claimed = 0
+        """Up to where everything is known, or about to be our own."""
 
     def _look_around(self, data_version: int) -> None:
         """Inside the transaction: forget what another process may have changed since the last one."""
         if data_version == self._data_version:
             return
+        self._foreign += 1
         self._heads.clear()
         self._position = self._storage.allocated()
         for position, state in self._storage.last():

@@ -102,17 +102,26 @@ class PostgresEventLog:
         return self._reader.head()
 
     def wait(self, after: int, timeout: float) -> int:
-        """As the port says. Woken by commits of any process and by `close`; looks for itself now and then."""
-        deadline = monotonic() + timeout
+        """As the port says. Woken by commits of any process, `wake` and `close`; looks for itself now and then."""
+        deadline, wakes = monotonic() + timeout, self._bell.wakes
         while True:
             heard = self._bell.position
             head = heard if heard > after else self.head()
             remaining = deadline - monotonic()
-            if head > after or remaining <= 0:
+            if head > after or remaining <= 0 or self._bell.wakes != wakes:
                 return head
-            self._bell.wait(after, remaining)
+            self._bell.wait(after, remaining, wakes)
             if self._closed:
                 return max(head, self._bell.position)
+
+    def wake(self) -> None:
+        """Let everybody who waits return now."""
+        self._bell.wake()
+
+    def look(self) -> tuple[int, int]:
+        """The head, and a number that has grown whenever another process has committed since the last look."""
+        head = self.head()
+        return head, self._writer.foreign_up_to(head)
 
     def on_commit(self, callback: Callable[[int], None]) -> None:
         """Call `callback(head)` after each commit, in an appender's thread. It must be quick and not raise."""

@@ -74,6 +74,13 @@ class PostgresViews:
         file = self._live.get(name)
         return None if file is None or file in self._lost else file
 
+    def refresh(self) -> bool:
+        """Look whether this process or another has activated other views since; whether it was so."""
+        before = self._live
+        with self._table() as sql:
+            self._look(sql)
+        return self._live != before
+
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty schema beside the live one, of a new generation. It is ours as long as we are connected."""
         with self._table() as sql:
@@ -198,7 +205,7 @@ class PostgresViews:
                 self._engine.dispose()
             raise OperationalError("BEGIN", None, error) from error
         if row is None or not row[2] or row[0] == "retired":
-            self._refresh()
+            self.refresh()
         if row is None or not row[2]:
             raise NotFound(f"there is no view {self._schema_of(file)}")
         if not row[1]:
@@ -296,11 +303,6 @@ class PostgresViews:
                 yield conn
         except psycopg.Error as error:
             raise typed(error, "the views cannot be used") from error
-
-    def _refresh(self) -> None:
-        """Another process has activated another view."""
-        with self._table() as sql:
-            self._look(sql)
 
     def _look(self, sql: psycopg.Connection[Any]) -> None:
         """Learn which views are live, and which of them a crash has emptied."""

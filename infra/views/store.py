@@ -6,22 +6,26 @@ Views are disposable, so a commit waits for no disk; but rows and checkpoint sha
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
+from urllib.parse import quote
 
 import orjson
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from mnemolog.domain.errors import NotFound, StoreClosed
+from mnemolog.infra.locks import exclusively
 from mnemolog.projections.ports import ViewSize
 from mnemolog.projections.versions import ViewFile
 
 POINTER: Final = "live.json"
+LOCK: Final = "live.lock"
 SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
 
 _PRAGMAS: Final = (
@@ -41,35 +45,41 @@ _STORE_AT_FAULT: Final = frozenset({5, 6, 7, 8, 9, 10, 11, 13, 14, 26})
 
 
 class SqliteViews:
-    """The `ViewStore` of the embedded mode: `folder` belongs to one process.
+    """The `ViewStore` of the embedded mode. Several processes may have `folder` open.
 
     busy_timeout: seconds to wait for another connection's lock before a call fails.
+    sweep: whether to remove files that are not live, which only a process that is alone can tell from new ones.
     """
 
-    def __init__(self, folder: Path, busy_timeout: float = 30.0) -> None:
+    def __init__(self, folder: Path, busy_timeout: float = 30.0, *, sweep: bool = True) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._busy_timeout = busy_timeout
         self._lock = RLock()
         self._open: dict[ViewFile, _Database] = {}
-        self._live = _read_pointer(self.folder / POINTER)
+        self._live: dict[str, ViewFile] = {}
+        self._seen: tuple[int, int] | None = None
         self._closed = False
-        for file in self._on_disk() - set(self._live.values()):
+        self.refresh()
+        for file in self._on_disk() - set(self._live.values()) if sweep else ():
             _unlink(self.folder / file.filename)
 
     def live(self, name: str) -> ViewFile | None:
         """The file that readers of this projection see; None where there is none, or it is not there any more."""
+        self.refresh()
         file = self._live.get(name)
         return file if file and (self.folder / file.filename).is_file() else None
 
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty file beside the live one, of a new generation."""
         with self._lock:
-            known = {*self._on_disk(), *self._open, *self._live.values()}
-            last = max((file.generation for file in known if file.name == name), default=0)
-            file = ViewFile(name, version, last + 1)
-            (self.folder / file.filename).touch(mode=0o600)
-            return file
+            while True:
+                known = {*self._on_disk(), *self._open, *self._live.values()}
+                last = max((file.generation for file in known if file.name == name), default=0)
+                file = ViewFile(name, version, last + 1)
+                with suppress(FileExistsError):  # another process was faster
+                    (self.folder / file.filename).touch(mode=0o600, exist_ok=False)
+                    return file
 
     @contextmanager
     def begin(self, file: ViewFile) -> Iterator[Connection]:
@@ -80,19 +90,28 @@ class SqliteViews:
     @contextmanager
     def connect(self, name: str) -> Iterator[Connection]:
         """A read transaction on the live file; it stays on that file, also while another is activated."""
+        with ExitStack() as stack:
+            conn = None
+            while conn is None:
+                conn = self._connected(stack, name)
+            yield conn
+
+    def _connected(self, stack: ExitStack, name: str) -> Connection | None:
+        """None where another process replaced the file meanwhile."""
         with self._lock:
+            self.refresh()
             file = self._live.get(name)
             if file is None:
                 raise NotFound(
                     f"no view of {name!r} is live: `mnemolog projections rebuild {name}` builds it"
                 )
-            lease = self._leased(file)
-            database = lease.__enter__()
         try:
-            with database.reader.connect() as conn:
-                yield conn
-        finally:
-            lease.__exit__(None, None, None)
+            database = stack.enter_context(self._leased(file))
+            return stack.enter_context(database.reader.connect())
+        except (NotFound, DBAPIError):
+            if self._live.get(name) == file and not self.refresh():
+                raise
+            return None
 
     @contextmanager
     def connect_to(self, file: ViewFile) -> Iterator[Connection]:
@@ -104,11 +123,11 @@ class SqliteViews:
         """Make this file the live one, durably and at once for every new reader, and drop the one before."""
         with self._leased(file) as database:
             _truncate_wal(database.writer)
-        with self._lock:
+        with exclusively(self.folder / LOCK, self._busy_timeout, "switching views"), self._lock:
+            self.refresh()
             before = self._live.get(file.name)
-            live = {**self._live, file.name: file}
-            _write_pointer(self.folder / POINTER, live)
-            self._live = live
+            _write_pointer(self.folder / POINTER, {**self._live, file.name: file})
+            self.refresh()
         if before is not None and before != file:
             self.drop(before)
 
@@ -155,6 +174,23 @@ class SqliteViews:
             for database in self._open.values():
                 database.dispose()
             self._open.clear()
+
+    def refresh(self) -> bool:
+        """Look whether the pointer was changed, by this process or another; whether it was."""
+        pointer = self.folder / POINTER
+        try:
+            found = pointer.stat()
+        except FileNotFoundError:
+            return False
+        seen = found.st_ino, found.st_mtime_ns
+        if seen == self._seen:
+            return False
+        with self._lock:
+            before, self._live = self._live, _read_pointer(pointer)
+            self._seen = seen
+            for file in set(before.values()) - set(self._live.values()):
+                self.drop(file)
+        return True
 
     @contextmanager
     def _leased(self, file: ViewFile) -> Iterator[_Database]:
@@ -210,12 +246,14 @@ def _engines(path: Path, busy_timeout: float) -> tuple[Engine, Engine]:
 
 
 def _engine(path: Path, busy_timeout: float, pragmas: tuple[str, ...], begin: str) -> Engine:
-    engine = create_engine(
-        f"sqlite:///{path}",
-        connect_args={"timeout": busy_timeout, "check_same_thread": False, "cached_statements": 256},
-        pool_size=4,
-        max_overflow=-1,
-    )
+    def connected() -> sqlite3.Connection:
+        # Never made anew: another process may have removed it in favour of the next.
+        name = f"file:{quote(str(path.absolute()))}?mode=rw"
+        return sqlite3.connect(
+            name, uri=True, timeout=busy_timeout, check_same_thread=False, cached_statements=256
+        )
+
+    engine = create_engine(f"sqlite:///{path}", creator=connected, pool_size=4, max_overflow=-1)
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:

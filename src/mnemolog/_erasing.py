@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +16,11 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from mnemolog._guard import Guard
-from mnemolog._notes import Work, pending_notes, read_note, write_note
+from mnemolog._notes import WAIT_SECONDS, Work, erasing, pending_notes, read_note, write_note
 from mnemolog._reading import Reader
 from mnemolog._writing import Writer
 from mnemolog.domain.erasure import CHUNK, ErasureReceipt, Reach, StoreResult, What
-from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.domain.errors import InvalidInput, NotFound, StoreInUse
 from mnemolog.domain.events import (
     FORGOTTEN,
     MEMORY,
@@ -224,13 +225,24 @@ class Eraser:
 
     def apply(self, work: Work, reason: str | None, progress: Progress | None) -> ErasureReceipt:
         self._store.check_open()
-        note = write_note(self._store.path, work)
-        self._request(work, reason)
-        return self.run(work, note, progress)
+        with erasing(self._store.path):
+            note = write_note(self._store.path, work)
+            self._request(work, reason)
+            return self.run(work, note, progress)
 
-    def finish(self) -> list[ErasureReceipt]:
-        """Go on with every erasure that is not finished."""
-        return [self.resume(note) for note in pending_notes(self._store.path)]
+    def take_over(self) -> None:
+        """What a leader does first: go on with what was cut off, unless another process is at it."""
+        with suppress(StoreInUse):
+            self.finish(wait=0)
+        if self._store.leadership.alone:
+            remove_orphans(self._store)
+
+    def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:
+        """Go on with every erasure that is not finished. Raises StoreInUse while another process is erasing."""
+        if not pending_notes(self._store.path):
+            return []
+        with erasing(self._store.path, wait):
+            return [self.resume(note) for note in pending_notes(self._store.path)]
 
     def resume(self, note: Path) -> ErasureReceipt:
         """Finish an erasure that was cut off somewhere after its note was written."""

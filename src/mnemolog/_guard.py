@@ -25,7 +25,7 @@ class Guard:
 
     def enter(self, action: Action, scope: Scope) -> None:
         """Raise unless the store is open and the principal may do `action` (in `scope`). Refusals are recorded."""
-        self.store.check_open()
+        self.store.enter()
         if not isinstance(scope, Scope):
             raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")
         if scope.has_any and action not in (Action.READ, Action.INSPECT):
@@ -34,7 +34,7 @@ class Guard:
 
     def enter_store(self, action: Action) -> None:
         """As `enter`, for what concerns the whole store: it tells of every scope, so it needs all of them."""
-        self.store.check_open()
+        self.store.enter()
         reason = refusal(self.principal, action, Scope(ANY))
         if reason is not None and action in ALLOWED[self.principal.role]:
             reason = "this concerns the whole store: it needs a principal of all scopes"
@@ -42,7 +42,7 @@ class Guard:
 
     def enter_log(self) -> None:
         """As `enter`, for the log: what is read from it is filtered by `may_see`."""
-        self.store.check_open()
+        self.store.enter()
         role = self.principal.role
         reason = None if Action.INSPECT in ALLOWED[role] else f"role {role.value} may not inspect"
         self._settle(Action.INSPECT, reason, None)

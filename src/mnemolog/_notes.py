@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,8 +12,11 @@ from typing import Any, Final
 import orjson
 
 from mnemolog.domain.scope import Scope, ScopeIds
+from mnemolog.infra.locks import exclusively
 
 NOTES_FOLDER: Final = "erasures"
+WAIT_SECONDS: Final = 600.0
+"""How long an erasure waits for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,11 @@ class Work:
     @property
     def tenant(self) -> ScopeIds:
         return ScopeIds(self.scope.at(()))
+
+
+def erasing(path: Path, wait: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+    """One erasure at a time in a data directory. Raises StoreInUse when `wait` seconds were not enough."""
+    return exclusively(path / "erasing.lock", wait, f"erasing in {path}")
 
 
 def pending_notes(path: Path) -> list[Path]:

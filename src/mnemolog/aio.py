@@ -62,6 +62,7 @@ class AsyncOperations:
     vectors = _operated(Operations.vectors)
     embed = _operated(Operations.embed)
     rebuild = _operated(Operations.rebuild)
+    rebuild_all = _operated(Operations.rebuild_all)
     dump_hash = _operated(Operations.dump_hash)
     parked = _operated(Operations.parked)
     replay_parked = _operated(Operations.replay_parked)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
 from mnemolog._contexts import Contexts, Tokenizer
-from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, remove_orphans, the_one
+from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
 from mnemolog._reading import Reader
@@ -73,24 +73,13 @@ class Memory:
 
         background=False starts no thread: views then advance when they are read, nobody writes summaries, and
         vectors wait for `operations.embed`. embedder: one of your own, instead of the one of the settings.
-        clock and ids: for repeatable runs. Raises StoreInUse, KeysMissing; NotFound where create=False.
+        clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
+        another one (with background) takes over when it is gone. Raises KeysMissing; NotFound where create=False.
         """
-        store = open_store(
-            Path(path),
-            settings or Settings.load(),
-            create=create,
-            background=background,
-            clock=clock,
-            ids=ids,
-            embedder=embedder,
-        )
-        try:
+        given = settings or Settings.load()
+        with open_store(Path(path), given, create=create, clock=clock, ids=ids, embedder=embedder) as store:
             memory = cls(store, principal)
-            cls(store, LOCAL_OPERATOR)._eraser.finish()
-            remove_orphans(store)
-        except BaseException:
-            store.close()
-            raise
+            store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
         return memory
 
     def acting_as(self, principal: Principal) -> Memory:

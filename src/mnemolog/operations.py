@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
@@ -30,6 +32,8 @@ from mnemolog.projections import catalog
 from mnemolog.results import Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
+_WORTH_A_PROCESS = 20_000
+"""Events from which a rebuild gains more than another process costs to start."""
 
 
 class Operations:
@@ -94,6 +98,44 @@ class Operations:
             self._store.vectors.rebuild_index()
             return
         self._store.runner.rebuild(name, batch_size, progress)
+
+    def rebuild_all(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        processes: int | None = None,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Rebuild several views (default: all) at once, in processes of their own.
+
+        processes: default one per core for a long log, and none for a short one, which this process rebuilds itself.
+        progress: called with (events folded, events to fold in all views) now and then.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        store, wanted = self._store, list(dict.fromkeys(names or self._store.runner.names()))
+        if unknown := set(wanted) - set(store.runner.names()):
+            raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
+        head = store.log.head()
+        if processes is None:
+            processes = 0 if head < _WORTH_A_PROCESS else os.cpu_count() or 1
+        folded = dict.fromkeys(wanted, 0)
+
+        def tell(name: str, done: int, of: int) -> None:
+            folded[name] = done
+            if progress is not None:
+                progress(min(sum(folded.values()), head * len(wanted)), head * len(wanted))
+
+        if processes:
+            from mnemolog.infra.rebuilding import rebuild_in_processes
+
+            sizes = {view.file.name: view.bytes for view in store.views.files() if view.live}
+            wanted.sort(key=lambda name: -sizes.get(name, 0))
+            count = min(processes, len(wanted))
+            rebuild_in_processes(store.path, store.settings, wanted, count, batch_size, tell)
+        else:
+            for name in wanted:
+                store.runner.rebuild(name, batch_size, partial(tell, name))
 
     def dump_hash(self, name: str) -> str:
         """A hash of a view's ordered logical content, for comparing two builds."""
@@ -220,12 +262,15 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=sizes,
+            leads=store.leadership.leads,
+            leader=store.leadership.leader(),
         )
 
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""
         troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
         troubles.append(("summaries' worker", self._store.summarising.trouble))
+        troubles.append(("the look at other processes", self._store.leadership.trouble))
         for name, trouble in troubles:
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"

@@ -205,3 +205,6 @@ class Status:
     refused_late: int = 0
     refused_access: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    leads: bool = True
+    """Whether this process keeps up views, vectors and index; `leader` is the id of the one that does."""
+    leader: int | None = None

@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cli_world import SAMPLE, WHOSE, Run, invoke
 
+from mnemolog.infra import leadership
 from mnemolog.infra.cli.exits import Exit
+from mnemolog.infra.locks import exclusively
 
 SCOPE_VARIABLES = {f"MNEMOLOG_{WHOSE[at][2:].upper()}": WHOSE[at + 1] for at in (0, 2, 4)}
 
@@ -306,13 +309,12 @@ def test_variables_say_whose_memory(data: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_a_store_in_use_is_refused(data: Path) -> None:
-    """While one process has the directory open, another gets 6 and is told so, as JSON when it asks."""
-    from mnemolog.memory import Memory
-
-    with Memory.open(data, background=False):
-        done = script(data, "status", "--json")
-    assert done.returncode == Exit.IN_USE
+def test_a_store_that_is_being_opened_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process does not get done with opening it, another gets 6 and is told so, as JSON when it asks."""
+    monkeypatch.setattr(leadership, "OPENING_SECONDS", 0.1)
+    with exclusively(data / leadership.OPENING_FILE, 1, "opening"):
+        done = invoke(data, "status", "--json")
+    assert done.exit_code == Exit.IN_USE
     assert json.loads(done.stderr)["type"] == "StoreInUse"
     assert script(data, "status").returncode == 0
 

@@ -60,7 +60,7 @@ def erase(memory: Memory, what: str, target: str, progress: Callable[[str], None
 
 def leave(memory: Memory) -> None:
     """As a dying process does: files are as they are, and the lock is gone."""
-    memory._store.release()
+    memory._store.leadership.release()
 
 
 def assert_finished(path: Path, what: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from face_world import ACME, U1, U2, open_memory, user
 from mnemolog import ANY, Memory, Principal, Receipt, Role, Scope
 from mnemolog.domain.principal import ALLOWED, Action
-from mnemolog.errors import AccessDenied, InvalidInput, StoreClosed, StoreInUse
+from mnemolog.errors import AccessDenied, InvalidInput, StoreClosed
 from mnemolog.operations import Operations
 
 Call = Callable[[Memory, str, str], Any]
@@ -229,16 +227,3 @@ def test_a_forked_memory_refuses_and_the_parent_goes_on(tmp_path: Path) -> None:
     os.waitpid(child, 0)
     os.close(reading)
     os.close(staying)
-
-
-def test_a_second_opening_is_refused_by_name(tmp_path: Path) -> None:
-    """While one process has the directory, another gets StoreInUse, which names it; so does this process itself."""
-    path = tmp_path / "data"
-    code = f"from mnemolog import Memory\nMemory.open({str(path)!r})"
-    with open_memory(path):
-        with pytest.raises(StoreInUse, match=str(os.getpid())):
-            open_memory(path)
-        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-        assert "StoreInUse" in done.stderr and str(os.getpid()) in done.stderr
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

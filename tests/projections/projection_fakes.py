@@ -149,6 +149,9 @@ class FakeLog:
             self._doorbell.wait_for(lambda: len(self.rows) > after, timeout)
             return len(self.rows)
 
+    def wake(self) -> None:
+        """Its waiters look again at the end of their poll."""
+
 
 _METADATA = MetaData()
 _NOTES = Table(

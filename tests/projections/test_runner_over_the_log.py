@@ -19,7 +19,8 @@ from mnemolog.projections import catalog
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path / "data", Settings(), background=False)
+    with open_store(tmp_path / "data", Settings()) as opened:
+        opened.begin(False, lambda: None)
     yield opened
     opened.close()
 
