@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
+ON_POSTGRES := $(addprefix tests/,cases contexts erasing face policy promises recall summaries)
 
-.PHONY: demo test test-all bench lint format types imports dist check clean help
+.PHONY: demo test test-postgres test-all bench lint format types imports dist check clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -28,6 +29,9 @@ demo: $(VENV)/.installed-run          ## a week of an agent's work: remembered, 
 
 test: $(VENV)/.installed-test         ## the suite, without what is marked slow
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-postgres: $(VENV)/.installed-test ## the promises again, with log and views in PostgreSQL
+	MNEMOLOG_TEST_STORE=postgres $(BIN)/python -m pytest -m "not slow" $(ON_POSTGRES) $(PYTEST_ARGS)
 
 test-all: $(VENV)/.installed-test     ## the whole suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -316,7 +316,7 @@ def kept_in(url: str) -> Iterator[None]:
         path.touch()
         return PostgresEventLog(url, *parts, schema=path.parent.name, **options)
 
-    def views(path: Path) -> PostgresViews:
+    def views(path: Path, **_: Any) -> PostgresViews:
         return PostgresViews(url, schema=f"{path.parent.name}_views")
 
     with patch.multiple(

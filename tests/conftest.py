@@ -42,7 +42,22 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(autouse=os.environ.get("MNEMOLOG_TEST_STORE") == "postgres")
+IN_POSTGRES = os.environ.get("MNEMOLOG_TEST_STORE") == "postgres"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if IN_POSTGRES:
+        # Tests that play a dying process leave its connections to the collector.
+        config.addinivalue_line("filterwarnings", "ignore:.*was deleted while still open:ResourceWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if IN_POSTGRES and item.get_closest_marker("embedded"):
+            item.add_marker(pytest.mark.skip("it is about the embedded store"))
+
+
+@pytest.fixture(autouse=IN_POSTGRES)
 def in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Log and views of every data directory are in PostgreSQL: of all tests, with MNEMOLOG_TEST_STORE=postgres."""
     keep_log_in_postgres(monkeypatch, postgres_url)

@@ -289,32 +289,6 @@ class LogRecorder(SQLiteApplicationRecorder):
         ).fetchall()
 
 
-class HeadReader:
-    """The head of the log by a connection of its own: every call asks for it, and the pool costs more than it."""
-
-    def __init__(self, datastore: LogDatastore, recorder: LogRecorder) -> None:
-        self._connection = datastore.pool.get_connection(is_writer=False)
-        self._cursor = self._connection.cursor().sqlite_cursor
-        self._cursor.row_factory = None
-        self._datastore, self._recorder, self._lock = datastore, recorder, Lock()
-        self._closed = False
-
-    def read(self) -> int:
-        """The last position; 0 when there is none. Raises StoreClosed."""
-        with self._lock:
-            if self._closed:
-                raise StoreClosed("the log was closed: open it anew")
-            return self._recorder.head(self._cursor)
-
-    def close(self) -> None:
-        """Idempotent."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._cursor.close()
-                self._datastore.pool.put_connection(self._connection)
-
-
 class SqliteStorage:
     """Implements `storage.Storage`: one connection with plain tuples, and transactions that lock at once."""
 
@@ -374,6 +348,32 @@ class SqliteStorage:
     def close(self) -> None:
         self.sql.close()
         self._recorder.datastore.pool.put_connection(self._connection)
+
+
+class HeadReader:
+    """The head of the log by a connection of its own: every call asks for it, and the pool costs more than it."""
+
+    def __init__(self, datastore: LogDatastore, recorder: LogRecorder) -> None:
+        self._connection = datastore.pool.get_connection(is_writer=False)
+        self._cursor = self._connection.cursor().sqlite_cursor
+        self._cursor.row_factory = None
+        self._datastore, self._recorder, self._lock = datastore, recorder, Lock()
+        self._closed = False
+
+    def read(self) -> int:
+        """The last position; 0 when there is none. Raises StoreClosed."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed("the log was closed: open it anew")
+            return self._recorder.head(self._cursor)
+
+    def close(self) -> None:
+        """Idempotent."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._cursor.close()
+                self._datastore.pool.put_connection(self._connection)
 
 
 def _text(originator_id: UUID | str) -> str:

@@ -52,8 +52,8 @@ class SqliteEventLog:
         self._recorder = LogRecorder(self._datastore)
         with _typed_errors():
             self._recorder.create_table()
-            self._head = HeadReader(self._datastore, self._recorder)
             self._storage = SqliteStorage(self._recorder)
+            self._head = HeadReader(self._datastore, self._recorder)
         self._writer = Writer(self._storage, self.codec, clock)
         self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)

@@ -33,7 +33,7 @@ class Doorbell:
         self._thread: Thread | None = None
         self._conn: Connection[Any] | None = None
         self._listening, self._closed = False, Event()
-        self.position = self.wakes = 0
+        self.position, self.wakes = 0, 0
 
     def ring(self, position: int) -> None:
         """Somebody has committed up to here."""
@@ -42,17 +42,20 @@ class Doorbell:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let everybody who waits look up; `wakes` has grown then."""
+        """Let everybody who waits return now."""
         with self._changed:
             self.wakes += 1
             self._changed.notify_all()
 
-    def wait(self, after: int, timeout: float) -> None:
-        """Until something behind `after` was heard of, or it is time to look for oneself, or `timeout`."""
+    def wait(self, after: int, timeout: float, wakes: int) -> None:
+        """Until something behind `after` was heard of, or it is time to look for oneself, or `timeout`.
+
+        wakes: how often it had been woken when the waiting began.
+        """
         with self._changed:
             self._start()
             patience = LISTENING_SECONDS if self._listening else POLL_SECONDS
-            if self.position <= after and not self._closed.is_set():
+            if self.position <= after and self.wakes == wakes and not self._closed.is_set():
                 self._changed.wait(min(timeout, patience))
 
     def close(self) -> None:

@@ -110,7 +110,7 @@ class PostgresEventLog:
             remaining = deadline - monotonic()
             if head > after or remaining <= 0 or self._bell.wakes != wakes:
                 return head
-            self._bell.wait(after, remaining)
+            self._bell.wait(after, remaining, wakes)
             if self._closed:
                 return max(head, self._bell.position)
 

@@ -74,10 +74,12 @@ class PostgresViews:
         file = self._live.get(name)
         return None if file is None or file in self._lost else file
 
-    def refresh(self) -> None:
-        """Look which views are live: other processes switch them."""
+    def refresh(self) -> bool:
+        """Look whether this process or another has activated other views since; whether it was so."""
+        before = self._live
         with self._table() as sql:
             self._look(sql)
+        return self._live != before
 
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty schema beside the live one, of a new generation. It is ours as long as we are connected."""
@@ -176,11 +178,12 @@ class PostgresViews:
                 raise NotFound(
                     f"no view of {name!r} is live: `mnemolog projections rebuild {name}` builds it"
                 )
-            if self._begin(conn, file, _READ) == "live":
-                return file
+            with suppress(NotFound):
+                if self._begin(conn, file, _READ) == "live":
+                    return file
             _driver(conn).rollback()
-            with self._table() as sql:
-                self._look(sql)
+            if self._live.get(name) == file:
+                raise StoreUnavailable(f"the schema of the view {name!r} is gone: rebuild it")
 
     def _begin(self, conn: Connection, file: ViewFile, begin: str) -> str:
         """Begin a transaction on this view, which nobody drops before its end; the state of the view."""
@@ -201,9 +204,9 @@ class PostgresViews:
                 conn.invalidate(error)
                 self._engine.dispose()
             raise OperationalError("BEGIN", None, error) from error
+        if row is None or not row[2] or row[0] == "retired":
+            self.refresh()
         if row is None or not row[2]:
-            if begin == _READ and file == self._live.get(file.name):
-                return "gone"
             raise NotFound(f"there is no view {self._schema_of(file)}")
         if not row[1]:
             self._lost.add(file)

@@ -26,6 +26,7 @@ CODE = "K-7741"
 SECRET = f"Dana Oh's locker code is {CODE}"
 
 
+@pytest.mark.embedded
 def test_an_erased_record_leaves_no_row_no_slot_and_no_byte(memory: Memory) -> None:
     """A01: after erasing a record its slot is empty, nothing finds it, and no file holds its text."""
     note = memory.remember(U1, SECRET, slot=("Dana Oh", "locker code"))
@@ -96,6 +97,7 @@ def test_a_rebuild_brings_nothing_back(memory: Memory) -> None:
     assert [record.record_id for record in memory.records(U1)] == [kept.record_id]
 
 
+@pytest.mark.embedded
 def test_deleted_text_leaves_the_files(memory: Memory) -> None:
     """A13: of three turns, one of them large, the erased one is in no view and no blob, also not in free pages."""
     for word in ("alpha", "gamma"):
@@ -136,6 +138,7 @@ def test_an_erasure_is_not_complete_while_bytes_are_left(
         assert again.get(U1, note.record_id) is FORGOTTEN
 
 
+@pytest.mark.embedded
 def test_the_log_is_kept_and_cannot_be_read(memory: Memory, tmp_path: Path) -> None:
     """A14: the log of an erased person stays, verifies and says FORGOTTEN; a copy from before opens no more."""
     said = memory.record_turn(U1, role="user", content=SECRET)

@@ -102,6 +102,7 @@ def test_an_agent_remembers_across_sessions(server: Scripted, tmp_path: Path) ->
         assert sent[3]["content"].startswith("<memory now>") and "step: draft" in sent[3]["content"]
 
 
+@pytest.mark.embedded
 def test_the_example_runs_as_a_program(server: Scripted, tmp_path: Path) -> None:
     """Questions come on stdin, answers go to stdout, and the directory holds the session afterwards."""
     server.answers += [{"content": "Hello."}, {"content": "You said hi."}]

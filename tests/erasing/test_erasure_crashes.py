@@ -157,6 +157,7 @@ memory.erase(scope, **{what: target}).apply(progress=die)
 """
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize(
     ("what", "step"), list(zip(WHAT, (STEPS[0], STEPS[1], STEPS[2], STEPS[3]), strict=True))
 )

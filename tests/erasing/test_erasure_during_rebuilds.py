@@ -30,6 +30,7 @@ def erase(memory: Memory) -> ErasureReceipt:
     return memory.erase(ACME, subject="u-1").apply()
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("view", ["turns", "curated"])
 @pytest.mark.parametrize("at", [1, 3])
 def test_promise_8_no_byte_is_left_by_a_rebuild_that_an_erasure_met(
@@ -99,6 +100,7 @@ def test_promise_8_a_failed_rebuild_leaves_nothing_of_what_was_erased(memory: Me
     assert memory._store.runner.purge("turns")
 
 
+@pytest.mark.embedded
 def test_a_view_that_was_replaced_and_is_still_read_is_not_clean(memory: Memory) -> None:
     """A reader keeps the replaced file: the receipt says that a purge is due, and is complete when the reader left."""
     fill(memory)

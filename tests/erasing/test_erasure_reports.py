@@ -69,6 +69,7 @@ def test_a_plan_counts_what_holds_content_and_names_sessions(memory: Memory) -> 
     assert (plan.counts, plan.sessions) == ({"TurnRecorded": 1}, ("s1",))
 
 
+@pytest.mark.embedded
 def test_an_erasure_that_a_reader_held_up_is_finished_later(tmp_path: Path) -> None:
     """While another process reads a view its purge is due: the receipt and the status say so, once, until done."""
     with open_memory(tmp_path / "data") as memory:
@@ -113,6 +114,7 @@ def test_what_no_answer_can_meet_is_refused(memory: Memory, asked: dict[str, obj
         memory.recall(FIRST, "hello", **asked)  # type: ignore[arg-type]
 
 
+@pytest.mark.embedded
 def test_what_is_said_after_an_erasure_is_not_its_business(tmp_path: Path) -> None:
     """An erasure that waits for its purge does not reach what was remembered meanwhile."""
     with open_memory(tmp_path / "data") as memory:

@@ -63,6 +63,7 @@ STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "verify_log": (Action.INSPECT, lambda m, e, r: m.operations.verify_log()),
     "catch_up": (Action.OPERATE, lambda m, e, r: m.operations.catch_up()),
     "rebuild": (Action.OPERATE, lambda m, e, r: m.operations.rebuild("catalog")),
+    "rebuild_all": (Action.OPERATE, lambda m, e, r: m.operations.rebuild_all(["catalog"])),
     "dump_hash": (Action.OPERATE, lambda m, e, r: m.operations.dump_hash("catalog")),
     "rotate_root_key": (Action.OPERATE, lambda m, e, r: m.operations.rotate_root_key()),
     "paused": (Action.OPERATE, lambda m, e, r: m.operations.paused().__enter__()),

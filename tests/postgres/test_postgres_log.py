@@ -293,6 +293,31 @@ def test_without_a_bell_polling_finds_everything(opener: Opener, monkeypatch: py
     assert heads == [1]
 
 
+def test_waking_ends_the_waiting(opener: Opener) -> None:
+    """Nothing was committed, and the waiting ends all the same; the next waiting is not affected."""
+    log = opener()
+    thread, heads = waiting(log, 0)
+    log.wake()
+    thread.join(10)
+    assert heads == [0]
+    started = time.monotonic()
+    log.wait(0, 0.1)
+    assert time.monotonic() - started >= 0.1
+
+
+def test_a_look_tells_of_other_processes(opener: Opener) -> None:
+    """The number grows with commits of others, not with one's own."""
+    log, other = opener(), opener()
+    log.append([draft("a")])
+    _, before = log.look()
+    log.append([draft("b")])
+    assert log.look() == (2, before)
+    other.append([draft("c")])
+    head, after = log.look()
+    assert head == 3
+    assert after > before
+
+
 def test_closing_wakes_who_waits(opener: Opener) -> None:
     """And the listening thread ends."""
     reader = opener()

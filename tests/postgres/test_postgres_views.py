@@ -111,6 +111,29 @@ def test_a_reader_finishes_on_the_view_it_began_with(opener: Opener) -> None:
         pass
 
 
+def test_a_writer_learns_that_its_view_was_replaced(opener: Opener) -> None:
+    """What another process has activated is the live view here too, as soon as the old one is touched."""
+    views, other = opener(), opener()
+    first = built(views, "old")
+    other.close()
+    other = opener()
+    second = built(views, "new", "2")
+    with pytest.raises(NotFound), other.begin(first):
+        pass
+    assert other.live("notes") == second
+
+
+def test_a_schema_that_is_gone_is_a_typed_error(views: PostgresViews, postgres_url: str) -> None:
+    """Somebody dropped it by hand: readers are told, not kept waiting."""
+    file = built(views, "old")
+    with psycopg.connect(postgres_url) as conn:
+        conn.execute(f"DROP SCHEMA {views._schema_of(file)} CASCADE")
+    with pytest.raises(StoreUnavailable, match="rebuild it"):
+        words_in(views)
+    built(views, "new", "2")
+    assert words_in(views) == "new"
+
+
 def test_a_reader_sees_one_moment(views: PostgresViews) -> None:
     """What is committed while it reads does not show between two of its statements."""
     file = built(views, "old")

@@ -55,6 +55,7 @@ def killed_writer(path: Path, after: int) -> dict[int, str]:
     return {int(position): event_id.decode() for position, event_id in pairs}
 
 
+@pytest.mark.embedded
 def test_promise_1_what_a_killed_writer_acknowledged_is_there(tmp_path: Path) -> None:
     """Everything acknowledged before kill -9 is in the log and readable after reopening, without a gap."""
     path = tmp_path / "data"
@@ -79,6 +80,7 @@ def test_promise_1_what_a_killed_writer_acknowledged_is_there(tmp_path: Path) ->
     assert len(acknowledged) >= 134
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize(("durability", "synchronous"), [("fsync", 2), ("os", 1)])
 def test_promise_1_the_log_waits_for_the_disk_unless_told_otherwise(
     tmp_path: Path, durability: str, synchronous: int

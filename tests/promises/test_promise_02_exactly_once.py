@@ -69,6 +69,7 @@ def test_promise_2_delivery_twice_and_out_of_order_changes_nothing(
         assert rows(memory) == counted
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("name", VIEWS)
 def test_promise_2_a_batch_that_is_cut_off_leaves_nothing_and_is_folded_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, name: str

@@ -69,6 +69,7 @@ def test_promise_5_a_corrected_text_is_kept_in_history(memory: Memory) -> None:
     assert steps == [("stated", SAID[0], None), ("corrected", SAID[1], "asked"), ("retracted", None, None)]
 
 
+@pytest.mark.embedded
 def test_promise_5_the_log_only_grows(memory: Memory) -> None:
     """No act changes a stored byte of an earlier event: not a correction, a retraction, an erasure or a rebuild."""
     note = say_all(memory)[0]

@@ -47,6 +47,7 @@ def leave_session_traces(memory: Memory) -> None:
     memory.close_session(U1, reason=MARKER)
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("what", ["event", "record", "session", "subject"])
 def test_promise_8_no_byte_is_left_of_what_was_erased(memory: Memory, tmp_path: Path, what: str) -> None:
     """After erasing an event, a record, a session or a person no file holds the text; before, the views did."""
