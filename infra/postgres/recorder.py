@@ -110,10 +110,9 @@ class LogRecorder(PostgresApplicationRecorder):
         The mark of that position is a sequence: a row that every commit changes grows slow under a long reader. It
         is no part of a transaction, so it is moved when the commit before is known to have happened.
         """
-        # Statements apart, so that the head is looked at after the lock was taken; as text they travel together.
-        c.execute(f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)}); {self._mark}", binary=False)
-        while c.nextset():
-            pass
+        # The head is looked at after the lock was taken, by a statement whose plan is kept.
+        c.execute(f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)})", binary=False)
+        c.execute(self._mark, prepare=True)
         row = c.fetchone()
         assert row is not None
         self._used = max(self._used, int(row["last"] if isinstance(row, dict) else row[0]))
