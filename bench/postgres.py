@@ -304,34 +304,10 @@ def _heard(reader: PostgresEventLog, writer: PostgresEventLog) -> float:
 
 
 @contextmanager
-def kept_in(url: str) -> Iterator[None]:
-    """Memories that are opened inside keep log and views in this server."""
-    from unittest.mock import patch
-
-    from mnemolog.infra import compose
-    from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
-    from mnemolog.infra.postgres.views import PostgresViews
-
-    def log(path: Path, *parts: Any, **options: Any) -> PostgresEventLog:
-        path.touch()
-        return PostgresEventLog(url, *parts, schema=path.parent.name, **options)
-
-    def views(path: Path, **_: Any) -> PostgresViews:
-        return PostgresViews(url, schema=f"{path.parent.name}_views")
-
-    with patch.multiple(
-        compose, SqliteEventLog=log, SqliteViews=views, SqliteLexicalIndex=PostgresLexicalIndex
-    ):
-        yield
-
-
-@contextmanager
 def filled(url: str, folder: Path, events: int) -> Iterator[Memory]:
-    settings = Settings.load(embedder="none")
-    with (
-        kept_in(url),
-        Memory.open(folder / f"filled{next(_SCHEMAS)}", background=False, settings=settings) as memory,
-    ):
+    name = f"filled{next(_SCHEMAS)}"
+    settings = Settings.load(embedder="none", database_url=url, database_schema=name)
+    with Memory.open(folder / name, background=False, settings=settings) as memory:
         _data.load(memory, _data.mixed(PEOPLE, events))
         memory.operations.catch_up(timeout=3_600)
         yield memory
