@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
 ON_POSTGRES := $(addprefix tests/,cases contexts erasing face policy promises recall summaries)
 
 .PHONY: demo test test-postgres test-all bench lint format types imports dist check clean help
@@ -28,13 +29,13 @@ demo: $(VENV)/.installed-run          ## a week of an agent's work: remembered, 
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed-test         ## the suite, without what is marked slow
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-postgres: $(VENV)/.installed-test ## the promises again, with log and views in PostgreSQL
-	MNEMOLOG_TEST_STORE=postgres $(BIN)/python -m pytest -m "not slow" $(ON_POSTGRES) $(PYTEST_ARGS)
+	MNEMOLOG_TEST_STORE=postgres $(PYTEST) -m "not slow" $(ON_POSTGRES) $(PYTEST_ARGS)
 
 test-all: $(VENV)/.installed-test     ## the whole suite
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 bench: $(VENV)/.installed-test        ## what it costs, beside a floor in the same run
 	$(BIN)/python bench/throughput.py
