@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, String, Table, delete, select
+from sqlalchemy import Column, Connection, MetaData, Table, delete, select
 
 from mnemolog.domain.events import Event, Recorded, ToolCalled
 from mnemolog.domain.lexical import Analyzer
 from mnemolog.domain.passages import INDEXED, LARGE, number_of, passages, readable
 from mnemolog.projections.bulk import insert_rows
+from mnemolog.projections.dialects import Integer, String
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 from mnemolog.projections.ports import LargeTexts
 
@@ -26,7 +27,7 @@ METADATA: Final = MetaData()
 PASSAGES: Final = Table(
     "passages",
     METADATA,
-    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
     Column("event_id", String, nullable=False, index=True),
     Column("scope", Integer, nullable=False),
     Column("start", Integer, nullable=False),

@@ -70,6 +70,9 @@ def fill(memory: Memory) -> None:
         if number % 9 == 0:
             memory.feedback(scope, turns[-1][1].event_id, "up", comment="좋아요")
             memory.set_state(scope, "task", {"step": number, "β": None if number % 2 else "é"})
+    for scope in (U1, U2):
+        paragraphs = [f"{number}: {said(chance)}" for number in range(150)]
+        memory.record_tool_result(scope, output="\n\n".join(paragraphs), name="read", call_id="large")
     for (scope, record), act in zip(records, ("correct", "retract", "dispute", "confirm"), strict=False):
         more = (said(chance),) if act == "correct" else ()
         getattr(memory, act)(scope, record.record_id, *more)

@@ -181,6 +181,7 @@ def written(raw: bytes) -> bytes:
     return b"".join(block for block in blocks if block.strip(b"\0"))
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize(("what", "lines"), [("session", 150), ("subject", 1_500)])
 def test_promise_8_no_passage_outlives_its_text(tmp_path: Path, what: str, lines: int) -> None:
     """Rows, words, vectors, points and bytes of every passage go, and the neighbour's stay."""
