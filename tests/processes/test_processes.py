@@ -106,8 +106,8 @@ def test_an_erasure_reaches_the_other_processes(tmp_path: Path, start: Start) ->
         with pytest.raises(RuntimeError, match="ErasedScope"):
             leader.ask("memory.record_turn(U1, role='user', content='in the erased session').event_id")
         anew = "Scope('acme', user='u-1', project='billing', session='s-2')"
-        leader.ask(f"memory.record_turn({anew}, role='user', content='back again').event_id")
-        assert texts(memory, U1, "again") == ["back again"]
+        leader.ask(f"memory.record_turn({anew}, role='user', content='a walrus returned').event_id")
+        assert texts(memory, U1, "walrus") == ["a walrus returned"]
         assert files_with(tmp_path / "data", "zebrafish", "얼룩물고기") == set()
         assert not memory.operations.finish_erasures()
 
