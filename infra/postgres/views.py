@@ -112,9 +112,13 @@ class PostgresViews:
             sql.execute(
                 f"UPDATE {table} SET state = 'retired' WHERE name = %s AND state = 'live'", (file.name,)
             )
-            sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (self._id(file),))
-            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (self._space("build"), self._id(file)))
+            made = sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (self._id(file),))
+            if made.rowcount != 1:
+                raise NotFound(f"there is no view {self._schema_of(file)}")
             self._look(sql)
+        with self._table() as sql:
+            # After the commit: whoever finds the lock free must find the view live, too.
+            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (self._space("build"), self._id(file)))
         self._sweep()
 
     def _analyze(self, file: ViewFile) -> None:
@@ -335,6 +339,10 @@ class PostgresViews:
                 free = sql.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (self._space(space), number))
                 if free.fetchone() != (True,):
                     return
+            # What we saw may be old: a shadow that was activated since is neither locked nor ours to remove.
+            due = f"SELECT 1 FROM {self._schema}.views WHERE id = %s AND state <> 'live' FOR UPDATE"
+            if sql.execute(due, (number,)).fetchone() is None:
+                return
             sql.execute(f"DROP SCHEMA IF EXISTS {self._schema_of(file)} CASCADE")
             sql.execute(f"DELETE FROM {self._schema}.alive WHERE id = %s", (number,))
             sql.execute(f"DELETE FROM {self._schema}.views WHERE id = %s", (number,))

@@ -156,6 +156,19 @@ def test_what_nobody_builds_any_more_is_removed(opener: Opener) -> None:
     assert words_in(opener()) == "half"
 
 
+def test_a_sweep_that_saw_a_shadow_leaves_the_view_that_it_became(opener: Opener) -> None:
+    """Between a sweep's look and its removal another process may have made the shadow live: it stays."""
+    views, other = opener(), opener()
+    shadow = filled(views, "new")
+    (seen,) = [row for row in other.files() if row.file == shadow]
+    number = other._id(shadow)
+    other._ids.clear()
+    views.activate(shadow)
+    other._remove(number, seen.file, "shadow")
+    other.refresh()
+    assert words_in(other) == words_in(views) == "new"
+
+
 def test_a_dropped_shadow_is_gone(views: PostgresViews) -> None:
     """As when its building failed; the live one cannot be dropped by mistake."""
     live, shadow = built(views, "live"), filled(views, "half", "2")
