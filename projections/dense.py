@@ -9,9 +9,10 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock, RLock
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemolog.domain.passages import EMBEDDED, PARTS
 from mnemolog.domain.retrieval import Moments
@@ -57,7 +58,9 @@ class DenseScan:
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
     ) -> list[tuple[int, float]]:
         """(log position, cosine) of the k nearest, best first; of equals the newer first."""
-        return best(self.scores(query, scopes, kind), k)
+        found = self.scores(query, scopes, kind)
+        order = best(found.positions, found.cosines, k)
+        return list(zip(found.positions[order].tolist(), found.cosines[order].tolist(), strict=True))
 
     def holds(self, scopes: Collection[ScopeIds]) -> bool:
         """Whether there is any vector in these scopes."""
@@ -178,21 +181,18 @@ def of_events(passages: Scores, positions: Collection[int]) -> Scores:
 
 def moments(cosines: Floats) -> Moments:
     """The same to the last digit in whatever order they come."""
-    values = np.sort(cosines.astype(np.float64))
+    values = np.sort(cosines).astype(np.float64)
     if not len(values):
         return Moments(0, 0.0, 0.0)
     return Moments(len(values), float(values.mean()), float(values.std()))
 
 
-def best(scores: Scores, k: int) -> list[tuple[int, float]]:
-    """The k greatest, best first; of equals the newer first."""
-    positions, cosines = scores.positions, scores.cosines
-    if k < len(cosines):
-        least = np.partition(cosines, len(cosines) - k)[len(cosines) - k]
-        kept = cosines >= least
-        positions, cosines = positions[kept], cosines[kept]
-    order = np.lexsort((-positions, -cosines))[:k]
-    return list(zip(positions[order].tolist(), cosines[order].tolist(), strict=True))
+def best(positions: Positions, scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
+    """Where the k greatest stand, best first; of equals the newer first."""
+    kept = np.arange(len(scores))
+    if k < len(scores):
+        kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+    return kept[np.lexsort((-positions[kept], -scores[kept]))[:k]]
 
 
 class _Matrix:

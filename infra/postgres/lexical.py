@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from sqlalchemy import Connection
@@ -21,6 +21,9 @@ from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.infra.postgres.bulk import copy_into, copy_packed
 from mnemolog.projections.lexical import LexicalDocument
+
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.postings import Postings
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _PACKED = Struct("!hiqiqiiii").pack
@@ -112,6 +115,22 @@ class PostgresLexicalIndex:
             counts[term][doc] = times
             lengths[doc] = length
         return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
+
+    def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
+        """The same as arrays, without lengths."""
+        from mnemolog.projections.postings import Postings, posting
+
+        scopes = sorted(set(scopes))
+        docs, tokens = self._statistics(conn, scopes)
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        if scopes and terms:
+            sql = (
+                "SELECT p.term, array_agg(p.doc ORDER BY p.doc), array_agg(p.times ORDER BY p.doc)"
+                f" FROM {self._postings} p WHERE p.scope = ANY(%s) AND p.term = ANY(%s) GROUP BY p.term"
+            )
+            asked = (list(scopes), list({_hashed(term) for term in terms}))
+            found = {term: (some, times) for term, some, times in conn.exec_driver_sql(sql, asked)}
+        return Postings(docs, tokens, {term: posting(*found.get(_hashed(term), ([], []))) for term in terms})
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
