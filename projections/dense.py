@@ -37,10 +37,15 @@ class DenseScan:
         self._held: OrderedDict[tuple[ScopeIds, Kind], _Matrix] = OrderedDict()
         self._lock = Lock()
 
-    def scores(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Scores:
-        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch."""
+    def scores(
+        self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind, change: int | None = None
+    ) -> Scores:
+        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch.
+
+        change: the number of the last write, where it was just looked at.
+        """
         query.require(self.space)
-        change = self._rows.change()
+        change = self._rows.change() if change is None else change
         matrices = [self._matrix(scope, kind) for scope in scopes]
         before = sum(matrix.bytes for matrix in matrices)
         parts = [matrix.scores(query.values, change) for matrix in matrices]
@@ -71,6 +76,10 @@ class DenseScan:
         if sum(matrix.bytes for matrix in matrices) > before:
             self._evict()
         return any(found)
+
+    def change(self) -> int:
+        """The number of the last write or removal."""
+        return self._rows.change()
 
     def forget(self) -> None:
         """Drop what is kept in memory, as after an erasure."""
@@ -131,7 +140,8 @@ class Cosines:
 
 def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
     """Every cosine in these scopes, exactly."""
-    turns, windows, records, passages = (scan.scores(query, scopes, kind) for kind in Kind)
+    change = scan.change()
+    turns, windows, records, passages = (scan.scores(query, scopes, kind, change) for kind in Kind)
     return Cosines(turns, windows, records, passages)
 
 

@@ -28,7 +28,7 @@ from mnemolog.domain.retrieval import (
 )
 from mnemolog.projections import turns_view
 from mnemolog.projections.dense import best, of_events
-from mnemolog.projections.postings import Doubles, Ints, Postings, Words, places, rarity, sessions_of
+from mnemolog.projections.postings import Doubles, Ints, Postings, Words, by_session, distinct, places, rarity
 from mnemolog.projections.questions import NO_FILTERS, Filters, Places, Question, Ranking
 from mnemolog.projections.ranking import Pool, RecordTable, Spoken, covered, rank
 from mnemolog.projections.turn_arrays import Mask, TurnTable
@@ -50,7 +50,7 @@ BEST: Final = 150
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wording:
-    """What the words of the question say. both: how many turns and records there are."""
+    """What the words of the question say. both, passages: how many turns and records, and passages, there are."""
 
     terms: Sequence[Term]
     found: Postings
@@ -61,6 +61,7 @@ class _Wording:
     pieces: Words
     """The same of the passages of large turns, by their numbers."""
     both: int
+    passages: int
 
     def moments(self) -> Moments:
         scores = [*self.turns.scores.tolist(), *self.records.scores.tolist()]
@@ -104,6 +105,8 @@ class HybridSearch:
         found = self._ranked(asked)
         if not found and question.facts.strict:
             found = self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
+        if not asked.words.passages:
+            return Ranking(found, None)
         return Ranking(found, _best_passages(asked, {one.candidate.key for one in found}))
 
     def _asked(self, question: Question, at: Places) -> _Asked:
@@ -136,19 +139,19 @@ class HybridSearch:
         is a passage lifted for being short, as it only was cut.
         """
         turns, records, pieces = found
-        rare = rarity([turns, records], terms, pieces)
+        rare = rarity(terms, [turns, records], pieces)
         docs, numbers, parts = (each.documents() for each in found)
         kept = None if table is None else (table.positions, table.lengths)
         scores = rare.scores(turns, docs, _lengths(self._index, at, docs, kept))
         lengths = _lengths(self._curated.lexical, at, numbers, (judged.numbers, judged.lengths), records=True)
         of_records = Words(numbers, rare.scores(records, numbers, lengths))
         if not len(parts):
-            return _Wording(terms, turns, Words(docs, scores), of_records, Words(), rare.docs)
+            return _Wording(terms, turns, Words(docs, scores), of_records, Words(), rare.docs, pieces.docs)
         average = -(-rare.tokens // max(rare.docs, 1))
         lengths = np.maximum(_lengths(self._passages, at, parts, None), average)
         of_pieces = Words(parts, rare.scores(pieces, parts, lengths))
         of_turns = _with_best(Words(docs, scores), of_pieces)
-        return _Wording(terms, turns, of_turns, of_records, of_pieces, rare.docs)
+        return _Wording(terms, turns, of_turns, of_records, of_pieces, rare.docs, pieces.docs)
 
     def _ranked(self, asked: _Asked) -> list[Ranked]:
         question, filters = asked.question, asked.question.filters
@@ -173,8 +176,8 @@ class HybridSearch:
         """A scope of ordinary size."""
         table, words = asked.table, asked.words
         assert table is not None
-        at = {term: table.sessions_at(docs) for term, (docs, _) in words.found.terms.items()}
-        return _Pool(table, sessions_of(words.found, words.terms, at, table.totals))
+        sessions = table.sessions_at(words.found.doc)
+        return _Pool(table, by_session(words.found, words.terms, sessions, table.totals))
 
     # A large one -------------------------------------------------------------------------------------------------
 
@@ -209,7 +212,7 @@ class HybridSearch:
             seeds.append(keys[kept][best(keys[kept], values[kept], size)])
         if allowed is not None and asked.question.facts.bounded:
             seeds.append(allowed[-size:])
-        return np.unique(np.concatenate(seeds))
+        return distinct(np.concatenate(seeds))
 
     def _allowed(self, asked: _Asked) -> Ints | None:
         """Positions of the turns that may be answers, in order; None where nothing was asked of them."""
@@ -245,7 +248,7 @@ def _lengths(
 def _with_best(turns: Words, pieces: Words) -> Words:
     """The turns, those that are large with the score of their best passage where that is better."""
     positions = pieces.docs // PARTS
-    docs = np.unique(np.concatenate([turns.docs, positions]))
+    docs = distinct(np.concatenate([turns.docs, positions]))
     scores = turns.spread_over(docs)
     np.maximum.at(scores, np.searchsorted(docs, positions), pieces.scores)
     return Words(docs, scores)

@@ -43,7 +43,7 @@ class LexicalIndex(Protocol):
         """Postings of the terms and the statistics of exactly these scopes."""
 
     def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
-        """The same as arrays, without lengths."""
+        """The same as arrays, by the places of the terms, each of which is named once; without lengths."""
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> Mapping[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

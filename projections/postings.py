@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,26 +15,49 @@ from mnemolog.domain.passages import PARTS
 
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
-Posting = tuple[Ints, Ints]
-"""The documents that have a term, in order, and how often each has it."""
 
 _NONE: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """What an index knows about some terms inside some scopes. docs and tokens count everything in those scopes."""
+    """Which documents of some scopes have which terms, how often; ordered by term and document.
+
+    docs and tokens count everything in those scopes; term: which of the terms that were asked for.
+    """
 
     docs: int = 0
     tokens: int = 0
-    terms: Mapping[str, Posting] = field(default_factory=dict)
-
-    def of(self, term: str) -> Posting:
-        return self.terms.get(term, (_NONE, _NONE))
+    term: Ints = field(default_factory=lambda: _NONE)
+    doc: Ints = field(default_factory=lambda: _NONE)
+    times: Ints = field(default_factory=lambda: _NONE)
 
     def documents(self) -> Ints:
         """Those that have any of the terms, each once, in order."""
-        return merged([docs for docs, _ in self.terms.values()])
+        return distinct(self.doc)
+
+
+def counted(docs: int, tokens: int, term: Sequence[int], doc: Sequence[int]) -> Postings:
+    """Of documents that are named as often as they have a term, term by term."""
+    terms, documents = np.array(term, np.int64), np.array(doc, np.int64)
+    if not len(documents):
+        return Postings(docs, tokens)
+    if not _is_ordered(terms, documents):
+        order = np.lexsort((documents, terms))
+        terms, documents = terms[order], documents[order]
+    start = np.flatnonzero(np.append(True, (terms[1:] != terms[:-1]) | (documents[1:] != documents[:-1])))
+    times = np.diff(np.append(start, len(documents)))
+    return Postings(docs, tokens, terms[start], documents[start], times)
+
+
+def posted(docs: int, tokens: int, *columns: Sequence[int]) -> Postings:
+    """Of terms, documents and how often, in order."""
+    return Postings(docs, tokens, *(np.array(column, np.int64) for column in columns))
+
+
+def _is_ordered(terms: Ints, documents: Ints) -> bool:
+    ahead = terms[1:] - terms[:-1]
+    return bool(((ahead > 0) | ((ahead == 0) & (documents[1:] >= documents[:-1]))).all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,20 +75,10 @@ class Words:
         return values
 
 
-def counted(documents: Sequence[int]) -> Posting:
-    """Of documents that are named as often as they have a term."""
-    docs, times = np.unique(np.array(documents, np.int64), return_counts=True)
-    return docs, times
-
-
-def posting(docs: Sequence[int], times: Sequence[int]) -> Posting:
-    """Of documents in order."""
-    return np.array(docs, np.int64), np.array(times, np.int64)
-
-
-def merged(parts: Sequence[Ints]) -> Ints:
-    """Every number of the parts once, in order."""
-    return np.unique(np.concatenate(parts)) if parts else _NONE
+def distinct(numbers: Ints) -> Ints:
+    """Each once, in order."""
+    ordered = np.sort(numbers)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def places(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
@@ -81,69 +94,78 @@ def places(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     return at[inside], inside
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rarity:
-    """How much each term of a question weighs: by how many documents there are, and how many have it."""
+    """How much each term weighs: by how many documents there are, and how many have it. query: ordered by term."""
 
     docs: int
     tokens: int
     query: Sequence[Term]
-    spread: Mapping[str, int]
+    spread: Ints
 
     def scores(self, postings: Postings, docs: Ints, lengths: Ints) -> Doubles:
-        """BM25 of these documents. lengths: how many tokens each has."""
-        scores = np.zeros(len(docs))
+        """BM25 of these documents. docs: in order, all that have a term; lengths: how many tokens each has."""
         average = self.tokens / self.docs if self.docs else 0.0
         flat, slope = K1 * (1 - B), K1 * B / average if average else 0.0
-        for term, weight in sorted(self.query):
-            found, times = postings.of(term)
-            if not len(found):
-                continue
-            spread = self.spread[term]
-            gain = weight * (K1 + 1) * math.log(1 + (self.docs - spread + 0.5) / (spread + 0.5))
-            at, inside = places(docs, found)
-            count = times[inside]
-            scores[at] += gain * count / (count + flat + slope * lengths[at])
+        gains = np.array(
+            [self._gain(weight, n) for (_, weight), n in zip(self.query, self.spread.tolist(), strict=True)]
+        )
+        at = np.searchsorted(docs, postings.doc)
+        parts = gains[postings.term] * postings.times / (postings.times + flat + slope * lengths[at])
+        scores: Doubles = np.bincount(at, parts, len(docs)).astype(
+            np.float64
+        )  # adds term by term, as they come
         return scores
 
+    def _gain(self, weight: float, spread: int) -> float:
+        return weight * (K1 + 1) * math.log(1 + (self.docs - spread + 0.5) / (spread + 0.5))
 
-def rarity(parts: Sequence[Postings], query: Sequence[Term], pieces: Postings | None = None) -> Rarity:
-    """Of some indexes taken as one. pieces: passages, of which a large text has any number and is one document."""
+
+def rarity(query: Sequence[Term], parts: Sequence[Postings], pieces: Postings | None = None) -> Rarity:
+    """Of some indexes taken as one, whose terms are numbered as the query's.
+
+    pieces: passages, of which a large text has any number and is one document of the first.
+    """
     docs, tokens = sum(part.docs for part in parts), sum(part.tokens for part in parts)
-    spread = {term: sum(len(part.of(term)[0]) for part in parts) for term, _ in query}
-    if pieces is not None and pieces.terms:
-        for term in spread:
-            holders = [parts[0].of(term)[0], pieces.of(term)[0] // PARTS]
-            spread[term] += len(merged(holders)) - len(holders[0])
+    held = [part.term for part in parts]
+    if pieces is not None and len(pieces.doc):
+        first = parts[0]
+        pairs = np.concatenate([_paired(first.term, first.doc), _paired(pieces.term, pieces.doc // PARTS)])
+        held[0] = distinct(pairs) >> _ROOM
+    spread = np.bincount(np.concatenate(held), minlength=len(query)) if held else _NONE
     return Rarity(docs, tokens, query, spread)
 
 
-def sessions_of(postings: Postings, query: Sequence[Term], at: Mapping[str, Ints], totals: Ints) -> Doubles:
-    """BM25 of each session as one document. at: term → the session of each of its documents, -1 for none.
+_ROOM: Final = 42
+"""Bits of a position."""
 
-    totals: the tokens of each session.
-    """
-    found: dict[str, Posting] = {}
-    for term, (_, times) in postings.terms.items():
-        inside = at[term] >= 0
-        counts = np.bincount(at[term][inside], times[inside], len(totals)).astype(np.int64)
-        having = np.flatnonzero(counts)
-        found[term] = having, counts[having]
-    grouped = Postings(len(totals), int(totals.sum()), found)
-    return rarity([grouped], query).scores(grouped, np.arange(len(totals)), totals)
+
+def _paired(term: Ints, doc: Ints) -> Ints:
+    return (term << _ROOM) | doc
+
+
+def by_session(postings: Postings, query: Sequence[Term], session: Ints, totals: Ints) -> Doubles:
+    """BM25 of each session as one document. session: of each posting, -1 for none; totals: the tokens of each."""
+    inside = session >= 0
+    size = len(totals)
+    cells = postings.term[inside] * size + session[inside]
+    times = np.bincount(cells, postings.times[inside], len(query) * size).astype(np.int64)
+    having = np.flatnonzero(times)
+    term, doc = (having // size, having % size) if size else (having, having)
+    grouped = Postings(size, int(totals.sum()), term, doc, times[having])
+    return rarity(query, [grouped]).scores(grouped, np.arange(size), totals)
 
 
 __all__ = [
     "Doubles",
     "Ints",
-    "Posting",
     "Postings",
     "Rarity",
     "Words",
+    "by_session",
     "counted",
-    "merged",
+    "distinct",
     "places",
-    "posting",
+    "posted",
     "rarity",
-    "sessions_of",
 ]

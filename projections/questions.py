@@ -100,11 +100,11 @@ class Question:
 class Ranking:
     """The best, best first. The key of a turn is its position, that of a record minus its number.
 
-    passages: position → number of the passage that answers best, of turns that are large.
+    passages: position → number of the passage that answers best, of turns that are large; None where none is.
     """
 
     ranked: Sequence[Ranked]
-    passages: Mapping[int, int]
+    passages: Mapping[int, int] | None
 
 
 __all__ = ["NO_FILTERS", "Filters", "Nearness", "Places", "Question", "Ranking"]

@@ -29,7 +29,7 @@ from mnemolog.domain.retrieval import (
     Weights,
     spread_of,
 )
-from mnemolog.projections.postings import Doubles, Ints
+from mnemolog.projections.postings import Doubles, Ints, distinct
 from mnemolog.projections.turn_arrays import Mask, TurnTable
 
 _BEST: Final = 3
@@ -305,7 +305,7 @@ def _session_best(pool: Pool, base: Doubles) -> Doubles:
 
 def _session_lexical(pool: Pool, spoken: Spoken) -> Doubles:
     assert spoken.sessions is not None
-    known = np.unique(pool.session[pool.session >= 0])
+    known = distinct(pool.session[pool.session >= 0])
     z = np.zeros(len(spoken.sessions))
     z[known] = _z(spoken.sessions[known], SESSION_LEXICAL, spoken.moments)
     return z

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
 
+from mnemolog.domain.blueprint import Aspect, aspect_of
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
 from mnemolog.domain.revision import standing, standing_alone
@@ -91,6 +92,7 @@ class RecordTables:
     def __init__(self, curated: Curated, kept: int = KEPT_RECORDS) -> None:
         self._kept, self._lock = kept, Lock()
         self._tables: OrderedDict[frozenset[ScopeIds], _Table] = OrderedDict()
+        self._aspects: dict[tuple[str, int], Aspect | None] = {}
         self._size = self.epoch = 0
         self._lexical = curated.lexical
         records, changes = curated.tables.records.c, curated.tables.changes.c
@@ -123,11 +125,26 @@ class RecordTables:
         rows = conn.execute(self._texts, {"scopes": list(scopes)}).fetchall()
         return {number: text for number, text in rows if text is not None}
 
+    def aspect(self, record: Record, text: str, epoch: int) -> Aspect | None:
+        """What a record tells of its project. What it says is not kept, only what it was taken for."""
+        name = record.id, record.version
+        with self._lock:
+            if name in self._aspects:
+                return self._aspects[name]
+        found = aspect_of(record.kind, text)
+        with self._lock:
+            if epoch == self.epoch:
+                if len(self._aspects) >= self._kept:
+                    self._aspects.clear()
+                self._aspects[name] = found
+        return found
+
     def forget(self) -> None:
         """Drop everything, as after an erasure, also what reads that are under way have seen."""
         with self._lock:
             self.epoch += 1
             self._tables.clear()
+            self._aspects.clear()
             self._size = 0
 
     def _keep(self, name: frozenset[ScopeIds], table: _Table, epoch: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemolog.projections.postings import Ints, places
+from mnemolog.projections.postings import Ints, distinct, places
 from mnemolog.projections.turns_view import Sketch
 
 ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
@@ -103,7 +103,7 @@ class TurnTable:
         before, after = np.append(self.before, -1), np.append(self.after(), -1)
         near = [seeds, before[seeds], after[seeds]]
         joined = np.concatenate([*near, after[near[2]]])
-        wanted = np.unique(np.concatenate([joined, before[near[1]]]))
+        wanted = distinct(np.concatenate([joined, before[near[1]]]))
         wanted = wanted[wanted >= 0]
         linked = np.zeros(len(before), np.bool_)
         linked[joined] = True

@@ -117,20 +117,18 @@ class PostgresLexicalIndex:
         return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
 
     def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
-        """The same as arrays, without lengths."""
-        from mnemolog.projections.postings import Postings, posting
+        """The same as arrays, by the places of the terms, without lengths."""
+        from mnemolog.projections.postings import posted
 
-        scopes = sorted(set(scopes))
-        docs, tokens = self._statistics(conn, scopes)
-        found: dict[int, tuple[list[int], list[int]]] = {}
-        if scopes and terms:
-            sql = (
-                "SELECT p.term, array_agg(p.doc ORDER BY p.doc), array_agg(p.times ORDER BY p.doc)"
-                f" FROM {self._postings} p WHERE p.scope = ANY(%s) AND p.term = ANY(%s) GROUP BY p.term"
-            )
-            asked = (list(scopes), list({_hashed(term) for term in terms}))
-            found = {term: (some, times) for term, some, times in conn.exec_driver_sql(sql, asked)}
-        return Postings(docs, tokens, {term: posting(*found.get(_hashed(term), ([], []))) for term in terms})
+        docs, tokens = self._statistics(conn, scopes := sorted(set(scopes)))
+        sql = (
+            "SELECT array_agg(k.place - 1 ORDER BY k.place, p.doc), array_agg(p.doc ORDER BY k.place, p.doc),"
+            f" array_agg(p.times ORDER BY k.place, p.doc) FROM {self._postings} p"
+            " JOIN unnest(%s::bigint[]) WITH ORDINALITY AS k (term, place) ON k.term = p.term"
+            " WHERE p.scope = ANY(%s)"
+        )
+        found = conn.exec_driver_sql(sql, ([_hashed(term) for term in terms], list(scopes))).one()
+        return posted(docs, tokens, *(column or [] for column in found))
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

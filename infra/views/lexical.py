@@ -101,16 +101,18 @@ class SqliteLexicalIndex:
         return Matches(docs, tokens, dict(zip(terms, counts, strict=True)), lengths)
 
     def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
-        """The same as arrays, without lengths."""
-        from mnemolog.projections.postings import Postings, counted
+        """The same as arrays, by the places of the terms, without lengths."""
+        from mnemolog.projections.postings import counted
 
         scopes = sorted(set(scopes))
         docs, tokens = self._statistics(conn, scopes)
         terms = list(dict.fromkeys(terms))
-        found: dict[str, list[int]] = {term: [] for term in terms}
+        found: list[int] = []
+        numbers: list[int] = []
         for place, some in self._instances(conn, scopes, terms) if docs else ():
-            found[terms[place]] += some
-        return Postings(docs, tokens, {term: counted(every) for term, every in found.items()})
+            found += some
+            numbers += [place] * len(some)
+        return counted(docs, tokens, numbers, found)
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

@@ -181,9 +181,11 @@ class Recaller:
         keys = [one.candidate.key for one in ranking.ranked]
         turns = [key for key in keys if key > 0]
         rows = turns_view.at(at.turns, turns, at.turn_scopes)
-        numbers = [ranking.passages.get(key, number_of(key, 0)) for key in turns]
-        shown = passages.at(at.turns, numbers, at.turn_scopes)
-        parts = {place_of(number)[0]: passage for number, passage in shown.items()}
+        parts: dict[int, PassageRow] = {}
+        if ranking.passages is not None:
+            best = [ranking.passages.get(key, number_of(key, 0)) for key in turns]
+            shown = passages.at(at.turns, best, at.turn_scopes)
+            parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
         whole: list[Found] = []
