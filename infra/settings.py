@@ -31,6 +31,7 @@ class Settings(BaseSettings):
     embedder_key: the key of that API; never printed.
     reranker: a folder with an ONNX cross-encoder that looks at the first hits again; None for none.
     exact_up_to: turns of a scope up to which its vectors are compared one by one; above, an index is kept.
+    health_port: where a served role answers on 127.0.0.1 how it is; 0 for nowhere.
     """
 
     model_config = SettingsConfigDict(
@@ -52,6 +53,7 @@ class Settings(BaseSettings):
     embedder_key: SecretStr | None = None
     reranker: Path | None = None
     exact_up_to: int = Field(default=20_000, ge=0)
+    health_port: int = Field(default=0, ge=0, le=65_535)
 
     @model_validator(mode="after")
     def _one_root_key(self) -> Self:
