@@ -192,6 +192,9 @@ class Broker:
             os.kill(pid, how)
         while self._pid() is not None and time.monotonic() < deadline:
             time.sleep(0.02)
+        if self._process is not None and self._pid() is None:
+            self._process.wait()
+            self._process = None
 
 
 def is_installed() -> bool:
