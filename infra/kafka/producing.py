@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.relay import Outgoing
-from mnemolog.infra.kafka.connecting import unavailable
+from mnemolog.domain.errors import StoreUnavailable
+from mnemolog.infra.kafka.connecting import check_reachable, unavailable
 
 if TYPE_CHECKING:
     from kafka import KafkaProducer
@@ -44,6 +45,8 @@ class Producing:
             producer.flush(self._delivery + _GRACE)
             for future in futures:
                 future.get(max(0.1, deadline - time.monotonic()))
+        except StoreUnavailable:
+            raise
         except Exception as error:
             self.discard()
             raise unavailable(f"{topic} cannot be written to", error) from error
@@ -67,6 +70,7 @@ class Producing:
 
     def _opened(self) -> KafkaProducer:
         if self._producer is None:
+            check_reachable(self._connection)
             from kafka import KafkaProducer
 
             milliseconds = int(self._delivery * 1000)
