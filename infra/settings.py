@@ -35,6 +35,8 @@ class Settings(BaseSettings):
         kafka_partitions: how many the events topic is made with; kafka_replication: copies of each, -1 for what the
         cluster's default is. kafka_security, kafka_sasl, kafka_user,
         kafka_password, kafka_ca_file: how it wants to be spoken to.
+    ingest_key_file: the private keys that ingest opens sealed messages with; a file in the data directory if not set.
+    ingest_role: as whom ingest writes what runtimes send: agent, user, or service; it sets how far that is trusted.
     health_port: where a served role answers on 127.0.0.1 how it is; 0 for nowhere.
     """
 
@@ -66,6 +68,8 @@ class Settings(BaseSettings):
     kafka_user: str | None = None
     kafka_password: SecretStr | None = None
     kafka_ca_file: Path | None = None
+    ingest_key_file: Path | None = None
+    ingest_role: Literal["agent", "user", "service"] = "agent"
     health_port: int = Field(default=0, ge=0, le=65_535)
 
     @model_validator(mode="after")

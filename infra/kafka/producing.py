@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kafka import KafkaProducer
 
 DELIVERY_SECONDS: Final = 20.0
+LARGEST: Final = 1_048_576
+"""Bytes of a message; never more than what the topic takes, for a broker's refusal wedges the producer as well."""
 _GRACE: Final = 5.0
 
 
@@ -25,8 +27,14 @@ class Producing:
     another one. rebuilds: how often.
     """
 
-    def __init__(self, connection: Mapping[str, Any], *, delivery_seconds: float = DELIVERY_SECONDS) -> None:
-        self._connection, self._delivery = dict(connection), delivery_seconds
+    def __init__(
+        self,
+        connection: Mapping[str, Any],
+        *,
+        delivery_seconds: float = DELIVERY_SECONDS,
+        largest: int = LARGEST,
+    ) -> None:
+        self._connection, self._delivery, self._largest = dict(connection), delivery_seconds, largest
         self._producer: KafkaProducer | None = None
         self.rebuilds = 0
 
@@ -53,6 +61,16 @@ class Producing:
         except BaseException:
             self.discard()
             raise
+
+    def partitions(self, topic: str) -> int:
+        """How many the topic has. Raises StoreUnavailable."""
+        try:
+            return len(self._opened().partitions_for(topic))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            self.discard()
+            raise unavailable(f"{topic} cannot be written to", error) from error
 
     def discard(self) -> None:
         """Let go of the producer without waiting for anything it still holds."""
@@ -82,6 +100,7 @@ class Producing:
                 request_timeout_ms=max(1000, milliseconds // 2),
                 max_block_ms=milliseconds,
                 batch_size=262_144,
+                max_request_size=self._largest,
             )
         return self._producer
 
