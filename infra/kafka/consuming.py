@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.ingest import Incoming
+from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.infra.kafka.connecting import check_reachable, unavailable
 
 if TYPE_CHECKING:
@@ -74,15 +75,21 @@ class GroupSource:
             check_reachable(self._connection)
             from kafka import KafkaConsumer
 
-            self._consumer = KafkaConsumer(
+            consumer = self._consumer = KafkaConsumer(
                 **self._connection,
                 group_id=self._group,
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
                 session_timeout_ms=self._session_ms,
                 heartbeat_interval_ms=self._session_ms // 3,
+                # How soon partitions that were added are seen.
+                metadata_max_age_ms=30_000,
             )
-            self._consumer.subscribe([self._topic], listener=_listener(self))
+            # One that joins before it knows of the topic is given no partition.
+            if not consumer.partitions_for_topic(self._topic):
+                self.close()
+                raise StoreUnavailable(f"there is no topic {self._topic}: run `mnemolog topics create`")
+            consumer.subscribe([self._topic], listener=_listener(self))
         return self._consumer
 
     @contextmanager
