@@ -52,7 +52,7 @@ def opened(settings: Settings) -> Iterator[IngestRole]:
     """Open the memory of the settings, and make the topics that are not there."""
     with on_kafka(settings) as kafka, kafka.letters() as letters:
         kafka.create_topics()
-        with Memory.open(settings.data, principal=writer(settings), settings=settings) as memory:
+        with Memory.open(settings, principal=writer(settings)) as memory:
             source = GroupSource(kafka.connection, kafka.topics.ingest, f"{settings.kafka_prefix}-ingest")
             try:
                 ingest = Ingest(source, understanding(ingest_keys(settings)), memory, letters)
