@@ -44,6 +44,8 @@ from mnemolog.projections.vectors import (
 )
 
 _SCOPE_LEVELS: Final = "c.tenant, c.organization, c.user, c.project"
+_Place = tuple[int, int, int]
+"""Position, kind and part of a vector."""
 _PROGRESS: Final = {Stage.TEXTS: "position", Stage.PASSAGES: "passages"}
 """The column of each stage in `spaces`."""
 
@@ -340,7 +342,7 @@ def _names(source: Source) -> list[str]:
 def _insert_vectors(conn: sqlite3.Connection, space: int, made: Sequence[Made]) -> int:
     """Store what is built from live sources only; how many vectors were refused."""
     alive = _alive(conn, {place.position for each in made for place in each.window.members})
-    fenced = 0
+    fenced, kept = 0, dict[_Place, Made]()
     for each in made:
         window = each.window
         if any(place.position not in alive for place in window.members):
@@ -348,26 +350,37 @@ def _insert_vectors(conn: sqlite3.Connection, space: int, made: Sequence[Made]) 
             if window.centre.position in alive and each.kind is Kind.WINDOW:
                 conn.execute("INSERT OR IGNORE INTO due VALUES (?, ?)", (space, window.centre.position))
             continue
-        _put(conn, space, alive[window.centre.position], each)
+        kept[window.centre.position, int(each.kind), each.part] = each
+    _put(conn, space, alive, kept)
     return fenced
 
 
-def _put(conn: sqlite3.Connection, space: int, scope: int, made: Made) -> None:
+def _put(
+    conn: sqlite3.Connection, space: int, scopes: Mapping[int, int], made: Mapping[_Place, Made]
+) -> None:
     """A vector from the same texts stays; one from others takes the place of the old one."""
-    window, kind = made.window, int(made.kind)
-    at = (window.centre.position, kind, space, made.part)
-    same = "position = ? AND kind = ? AND space = ? AND part = ?"
-    query = f"SELECT digest FROM vectors WHERE {same}"
-    found = conn.execute(query, at).fetchone()
-    if found is not None and found[0] == made.digest:
-        return
-    if found is not None:
-        conn.execute(f"DELETE FROM vectors WHERE {same}", at)
-    near = [place.position if place else None for place in (window.before, window.after)]
-    conn.execute(
+    known: dict[_Place, bytes] = {}
+    for some in chunks(sorted({position for position, _, _ in made})):
+        query = f"SELECT position, kind, part, digest FROM vectors WHERE position IN ({marks(some)}) AND space = ?"
+        known |= {(at, kind, part): raw for at, kind, part, raw in conn.execute(query, [*some, space])}
+    new = {place: each for place, each in made.items() if known.get(place) != each.digest}
+    old = [(*place, space) for place in new if place in known]
+    conn.executemany("DELETE FROM vectors WHERE position = ? AND kind = ? AND part = ? AND space = ?", old)
+    first = next_change(conn, len(new))
+    conn.executemany(
         "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (space, scope, kind, next_change(conn), at[0], *near, made.digest, _packed(made.values), made.part),
+        [
+            _row(space, scopes[place[0]], change, each)
+            for change, (place, each) in enumerate(new.items(), first)
+        ],
     )
+
+
+def _row(space: int, scope: int, change: int, made: Made) -> tuple[Any, ...]:
+    window = made.window
+    near = [place.position if place else None for place in (window.before, window.after)]
+    at, vector = window.centre.position, _packed(made.values)
+    return (space, scope, int(made.kind), change, at, *near, made.digest, vector, made.part)
 
 
 def _alive(conn: sqlite3.Connection, positions: Collection[int]) -> dict[int, int]:
