@@ -11,13 +11,11 @@ from pathlib import Path
 from shutil import rmtree
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mnemolog.consumers.accesses import Accesses
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
-    InvalidInput,
     KeysMissing,
     MnemologError,
     NotFound,
@@ -29,8 +27,9 @@ from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import SealedBlobs, open_blobs
-from mnemolog.infra.clock import SystemClock, UuidV7
-from mnemolog.infra.leadership import LOCK_FILE, Leadership
+from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
+from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
+from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.models import embedder_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
@@ -111,7 +110,6 @@ class Store:
 
     def __post_init__(self) -> None:
         self.records = RecordTables(self.curated)
-        self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -264,12 +262,14 @@ def open_store(
         raise
 
 
-def zone_named(name: str) -> tzinfo:
-    """The zone of an IANA name. Raises InvalidInput for one that does not exist."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(f"no time zone {name!r}: use an IANA name such as Asia/Seoul") from None
+@contextmanager
+def open_log(path: Path, settings: Settings, clock: Clock) -> Iterator[tuple[Vault, Log]]:
+    """Keys and log alone, for who passes events on. Errors as `open_store`."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as undo:
+        with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
+            found = _keys_and_log(path, settings, clock, undo)
+        yield found
 
 
 def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
@@ -371,13 +371,18 @@ def _files(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
+    vault, log = _keys_and_log(path, settings, clock, undo)
+    views = _views(path, settings, sweep=sweep)
+    undo.callback(views.close)
+    return vault, log, views
+
+
+def _keys_and_log(path: Path, settings: Settings, clock: Clock, undo: ExitStack) -> tuple[Vault, Log]:
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
-    views = _views(path, settings, sweep=sweep)
-    undo.callback(views.close)
-    return vault, log, views
+    return vault, log
 
 
 def _vault(path: Path, settings: Settings) -> Vault:
@@ -458,10 +463,10 @@ def _summarising(
     log: Log, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
 ) -> Summarising:
     """What no search can find yet stays in its window."""
-    return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)
+    return Summarising(log, runner, vault, ids, clock, worker_of(vault), indexed_to=vectors.position)
 
 
-def _worker_of(vault: Vault) -> Callable[[str], str]:
+def worker_of(vault: Vault) -> Callable[[str], str]:
     """The id under which a tenant's directory knows the workers of this package."""
 
     def actor(tenant: str) -> str:

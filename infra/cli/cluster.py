@@ -29,8 +29,13 @@ def _postgres(state: Any) -> dict[str, str]:
     return {"MNEMOLOG_DATABASE_URL": state.url, "MNEMOLOG_KEYS_URL": state.url}
 
 
+def _kafka(state: Any) -> dict[str, str]:
+    return {"MNEMOLOG_KAFKA": state.address}
+
+
 SERVERS: Final[Mapping[str, tuple[str, Callable[[Any], dict[str, str]]]]] = {
     "postgres": ("mnemolog.infra.postgres.cluster:Cluster", _postgres),
+    "kafka": ("mnemolog.infra.kafka.cluster:Broker", _kafka),
 }
 """Name, the class that is made with a folder, and the settings that lead to the server, from its state."""
 
