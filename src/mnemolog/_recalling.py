@@ -110,7 +110,8 @@ class Recaller:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
-        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        # The head when the call began, which the guard has just looked at.
+        at_least = self._store.position if asked.at_least is None else asked.at_least
         with self._reader.views(at_least) as views:
             return [one.hit for one in self.found(views, scope, query, k, asked)]
 
