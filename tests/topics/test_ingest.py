@@ -352,7 +352,7 @@ def test_a_rotated_key_closes_what_was_sealed_to_the_old_one(tmp_path: Path) -> 
     rotated = old.rotated(path)
     assert rotated.current.id != old.current.id
     assert IngestKeys.load(path).open(sealed) == b"text"
-    rotated.rotated(path, keep_old=False)
+    rotated.alone(path)
     with pytest.raises(InvalidInput):
         IngestKeys.load(path).open(sealed)
     assert len(path.read_text().split()) == 1
