@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from mnemolog.consumers.importing import Entry
-from mnemolog.consumers.ingest import Incoming, Ingest
+from mnemolog.consumers.ingest import Incoming, Ingest, LogNames
 from mnemolog.domain.principal import Principal, Role
 from mnemolog.domain.scope import ANY, Scope
 from mnemolog.infra.importers.topic import read_message
@@ -55,7 +55,8 @@ def opened(settings: Settings) -> Iterator[IngestRole]:
         with Memory.open(settings, principal=writer(settings)) as memory:
             source = GroupSource(kafka.connection, kafka.topics.ingest, f"{settings.kafka_prefix}-ingest")
             try:
-                ingest = Ingest(source, understanding(ingest_keys(settings)), memory, letters)
+                understand = understanding(ingest_keys(settings))
+                ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory))
                 yield IngestRole(ingest, source)
             finally:
                 source.close()

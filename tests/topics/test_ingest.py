@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from face_world import ACME, U1, U2, contents, open_memory
 from kafka_world import Kafka
 from mnemolog import Memory, Scope
-from mnemolog.consumers.ingest import Incoming, Ingest
+from mnemolog.consumers.ingest import Incoming, Ingest, LogNames
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.domain.events import FORGOTTEN
 from mnemolog.infra.kafka.consuming import GroupSource
@@ -53,7 +54,8 @@ class World:
 
     def ingest(self, source: Any, sink: Any = None) -> Ingest:
         memory = self.memory.acting_as(writer(self.kafka.settings()))
-        return Ingest(source, understanding(self.keys), sink or memory, self.letters)
+        names = partial(LogNames, memory)
+        return Ingest(source, understanding(self.keys), sink or memory, self.letters, names=names)
 
     def take_in(self, group: str = "g", batch: int = 500) -> Ingest:
         """Everything that the topic holds for this group."""
@@ -308,6 +310,31 @@ def test_what_arrives_after_an_erasure_is_dropped_and_counted(world: World) -> N
     world.memory.operations.rebuild_all(processes=0)
     assert world.memory.recall(U1, "too late") == []
     assert world.memory.operations.status().refused_late > 0
+
+
+def stated(kind: str, key: str, **fields: Any) -> dict[str, Any]:
+    """A message about memory."""
+    levels = dict(U1.present())
+    return {"type": kind, "scope": levels, "key": key, "occurred_at": WHEN.isoformat(), **fields}
+
+
+def test_a_message_names_earlier_ones_by_their_keys(world: World) -> None:
+    """Evidence, record and target, also of what another member took in before; an id does as well."""
+    world.send(turn("From now on only PDF/A.", "t"), stated("remember", "r", content="PDF/A", evidence=["t"]))
+    world.take_in()
+    world.send(
+        stated("correct", "c", record="r", content="PDF/A-3"),
+        stated("feedback", "f", target="r", rating="up"),
+    )
+    world.take_in()
+    (record,) = world.memory.records(U1)
+    assert record.content == "PDF/A-3"
+    said, statement, *_ = world.memory.log()
+    assert statement.envelope.sources == (said.envelope.id,)
+    world.send(stated("retract", "x", record=record.id), stated("retract", "y", record="unknown"))
+    world.take_in()
+    assert world.memory.records(U1) == []
+    assert [letter.code for letter in world.letters.open()] == ["invalid"]
 
 
 def test_what_another_tenant_sends_is_nobody_elses(world: World) -> None:
