@@ -331,7 +331,7 @@ def test_a_message_names_earlier_ones_by_their_keys(world: World) -> None:
     assert record.content == "PDF/A-3"
     said, statement, *_ = world.memory.log()
     assert statement.envelope.sources == (said.envelope.id,)
-    world.send(stated("retract", "x", record=record.id), stated("retract", "y", record="unknown"))
+    world.send(stated("retract", "x", record=record.record_id), stated("retract", "y", record="unknown"))
     world.take_in()
     assert world.memory.records(U1) == []
     assert [letter.code for letter in world.letters.open()] == ["invalid"]
