@@ -16,9 +16,9 @@ def serve(kafka: Kafka, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     """Starts a role."""
     started: list[Served] = []
 
-    def one(role: str, **environment: str) -> Served:
+    def one(role: str, data: str = "data", **environment: str) -> Served:
         given = {"MNEMOLOG_KAFKA_PARTITIONS": "2", "MNEMOLOG_DURABILITY": "os"}
-        started.append(Served(role, tmp_path / "data", **kafka.environment, **given, **environment))
+        started.append(Served(role, tmp_path / data, **kafka.environment, **given, **environment))
         return started[-1]
 
     yield one

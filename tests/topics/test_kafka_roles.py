@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from mnemolog import Memory, Scope
 from mnemolog.consumers.messages import EventMessage
 from mnemolog.infra.cli.app import app
 from mnemolog.kafka import IngestProducer
+from postgres_world import new_schema
 from served import Served
 
 Serve = Callable[..., Served]
@@ -84,6 +86,33 @@ def test_from_a_runtime_through_the_log_to_the_events_topic(
     assert Chain(kafka).positions()[-1] >= 51
 
 
+@pytest.mark.postgres
+def test_the_same_over_a_log_in_postgresql(
+    kafka: Kafka, serve: Serve, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log, keys and the relay's place are in the database, and a relay elsewhere goes on from there."""
+    database = {
+        "MNEMOLOG_DATABASE_URL": postgres_url,
+        "MNEMOLOG_KEYS_URL": postgres_url,
+        "MNEMOLOG_DATABASE_SCHEMA": new_schema() + "_k",
+        "MNEMOLOG_ROOT_KEY": base64.b64encode(bytes(32)).decode(),
+    }
+    ingest = serve("ingest", **database).ready()
+    produce(kafka, 30)
+    for _ in range(2):
+        relay = serve("relay", **database).ready()
+        relay.until(partial(is_level, relay))
+        assert relay.terminate() == 0
+    ingest.until(lambda: ingest.metric("mnemolog_ingest_appended_total") == 30)
+    assert ingest.terminate() == 0
+    relay = serve("relay", "elsewhere", **database).ready()
+    relay.until(lambda: relay.metric("mnemolog_relay_lag") == 0)
+    for name, value in database.items():
+        monkeypatch.setenv(name, value)
+    assert len(turns(tmp_path / "data")) == 30
+    assert Chain(kafka).positions()[-1] == relay.metric("mnemolog_log_head")
+
+
 @pytest.mark.slow
 def test_roles_that_are_killed_lose_nothing_and_double_nothing(
     kafka: Kafka, serve: Serve, tmp_path: Path
@@ -109,6 +138,10 @@ def test_roles_that_are_killed_lose_nothing_and_double_nothing(
     assert (ingest.terminate(), relay.terminate()) == (0, 0)
     with Memory.open(tmp_path / "data", background=False) as memory:
         assert Chain(kafka).positions() == [one.position for one in memory.log(limit=5000)]
+
+
+def is_level(relay: Served) -> bool:
+    return relay.metric("mnemolog_relay_lag") == 0
 
 
 def has_begun(ingest: Served) -> bool:
