@@ -338,18 +338,18 @@ class RecordsCache:
                 self._records[one.id] = one
         return count
 
-    def get(self, id: str) -> CachedRecord | Forgotten | None:
-        """The record; None where there is none, FORGOTTEN where its key was destroyed."""
+    def get(self, id: str, visible: Callable[[ScopeIds], bool]) -> CachedRecord | Forgotten | None:
+        """The record; None where none is visible, FORGOTTEN where its key was destroyed."""
         found = self._records.get(id)
-        if found is None:
+        if found is None or not visible(found.scope):
             return None
         self._seals.refresh()
         return found.opened(self._seals)
 
-    def records(self, sees: Callable[[ScopeIds], bool]) -> list[CachedRecord]:
-        """Those of the scopes that `sees` allows, in the order of their positions. There is no reading of all."""
+    def records(self, visible: Callable[[ScopeIds], bool]) -> list[CachedRecord]:
+        """Those of the visible scopes, in the order of their positions."""
         self._seals.refresh()
-        found = [one.opened(self._seals) for one in self._records.values() if sees(one.scope)]
+        found = [one.opened(self._seals) for one in self._records.values() if visible(one.scope)]
         return sorted(
             (one for one in found if isinstance(one, CachedRecord)), key=lambda record: record.position
         )

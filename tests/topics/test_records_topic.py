@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from face_world import ACME, U1, U2, open_memory
+from face_world import ACME, U1, U2, open_memory, user
 from kafka_world import Kafka, until
-from mnemolog import FORGOTTEN, Memory
+from mnemolog import ANY, FORGOTTEN, Memory
 from mnemolog.consumers.records import FILLER, CachedRecord, RecordsCache, RecordsPublisher, SealedRecord
-from mnemolog.domain.errors import CorruptStore
+from mnemolog.domain.errors import AccessDenied, CorruptStore
 from mnemolog.domain.scope import Scope, sees
 from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.records import Following, KafkaRecords
 from mnemolog.infra.kafka.topics import CONFIGS
 from mnemolog.infra.roles.records import publisher
+from mnemolog.kafka import CurrentRecords
 
 QUICK = {"segment.ms": "1000", "max.compaction.lag.ms": "1000", "delete.retention.ms": "0"}
 
@@ -56,6 +58,10 @@ class World:
         ids = self.store.vault.resolve(scope, create=False)
         assert ids is not None
         return [record.content for record in self.cache.records(lambda one: sees(ids, one))]
+
+    def get(self, record: str) -> Any:
+        """Whatever its scope."""
+        return self.cache.get(record, lambda one: True)
 
     def values(self) -> list[Any]:
         """Every message of the topic that is no filler, oldest first."""
@@ -106,15 +112,15 @@ def test_a_record_that_is_superseded_corrected_or_retracted(world: World) -> Non
     world.publish()
     second = slot(world.memory, "Word")
     world.publish()
-    assert (world.cache.get(first), world.seen()) == (None, ["Word"])
+    assert (world.get(first), world.seen()) == (None, ["Word"])
     world.memory.correct(U1, second, "Word, by mail")
     world.publish()
-    held = world.cache.get(second)
+    held = world.get(second)
     assert isinstance(held, CachedRecord)
     assert (held.content, held.entity, held.kind) == ("Word, by mail", "report", "fact")
     world.memory.retract(U1, second)
     world.publish()
-    assert world.cache.get(second) is None
+    assert world.get(second) is None
     assert {one.key.decode() for one in world.values() if one.value is None} >= {second}
 
 
@@ -138,8 +144,8 @@ def test_a_publisher_that_died_left_nothing_undone(world: World) -> None:
     new = world.memory.remember(U1, "Invoices are due on Friday.").record_id
     world.publisher = world.new_publisher()
     world.publish()
-    assert world.cache.get(gone) is None
-    assert all(isinstance(world.cache.get(one), CachedRecord) for one in (kept, new))
+    assert world.get(gone) is None
+    assert all(isinstance(world.get(one), CachedRecord) for one in (kept, new))
 
 
 def test_the_topic_holds_no_text_and_no_name(world: World) -> None:
@@ -162,10 +168,10 @@ def test_an_erasure_closes_the_copy_at_once(world: World, by: str) -> None:
         world.memory.erase(ACME, subject="u-1").apply()
     else:
         world.memory.erase(U1, record=record).apply()
-    assert world.cache.get(record) is FORGOTTEN
+    assert world.get(record) is FORGOTTEN
     assert held.opened(world.store.vault) is FORGOTTEN
     world.publish()
-    assert world.cache.get(record) is None
+    assert world.get(record) is None
     assert world.seen(U2) == ["Min prefers tea."]
 
 
@@ -200,6 +206,28 @@ def test_the_filler_comes_when_the_segment_may_be_closed(world: World) -> None:
     world.publish()
     world.publish()
     assert world.publisher.fillers == before + 1
+
+
+def test_a_principal_reads_the_copy_inside_its_scopes(world: World) -> None:
+    """C02, C03: a scope sees its own records, by list and by id; nothing of another person or tenant is there."""
+    ours = slot(world.memory, "PDF")
+    theirs = slot(world.memory, "HWP", U2)
+    foreign = slot(world.memory, "Word", Scope("globex", user="u-1", project="billing"))
+    world.publish()
+    (address,) = world.kafka.connection["bootstrap_servers"]
+    memory = world.memory.acting_as(user("u-1"))
+    with CurrentRecords(memory, address, prefix=world.kafka.prefix) as current:
+        assert current.refresh(5) == 3
+        own = Scope("acme", user="u-1", project="billing")
+        assert [record.content for record in current.records(own)] == ["PDF"]
+        for level in ("project", "user"):
+            opened = replace(own, **{level: ANY})
+            assert [record.content for record in current.records(opened)] == ["PDF"]
+        assert isinstance(current.get(own, ours), CachedRecord)
+        assert current.get(own, theirs) is current.get(own, foreign) is None
+        for other in (U2, Scope("globex", user="u-1")):
+            with pytest.raises(AccessDenied):
+                current.records(other)
 
 
 def test_something_else_in_the_topic_is_an_error() -> None:
