@@ -53,7 +53,7 @@ def opened(settings: Settings) -> Iterator[IngestRole]:
     with on_kafka(settings) as kafka, kafka.letters() as letters:
         kafka.create_topics()
         with Memory.open(settings, principal=writer(settings)) as memory:
-            source = GroupSource(kafka.connection, kafka.topics.ingest, f"{settings.kafka_prefix}-ingest")
+            source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
             try:
                 understand = understanding(ingest_keys(settings))
                 ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -204,6 +205,15 @@ def test_poison_never_stops_the_rest(world: World) -> None:
     assert [letter.original for letter in letters] == wanted
     assert all(letter.reason for letter in letters)
     assert ingest.counters.dead == len(POISON)
+
+
+def test_a_message_as_large_as_a_topic_takes_is_kept_whole(world: World) -> None:
+    """The letter is larger than its message, and its topic takes that."""
+    noise = random.Random(7).randbytes(1_040_000)
+    world.send(noise, turn("after", "after"))
+    world.take_in()
+    assert said(world.memory) == ["after"]
+    assert [letter.original for letter in world.letters.open()] == [noise]
 
 
 def test_a_key_that_was_used_for_something_else_is_a_conflict(world: World) -> None:
