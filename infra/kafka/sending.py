@@ -27,8 +27,7 @@ class IngestProducer:
 
     key: the ingest's public key, as `mnemolog topics key` prints it; the topic then holds no text that anybody else can
     read. Without it messages are plain JSON. Events of one owner (the user, else the project, else the tenant of the
-    scope) stay in order. Not thread-safe: one per thread. servers, prefix: those of the settings, or of the environment,
-    if left out.
+    scope) stay in order. Not thread-safe: one per thread. servers, prefix: as the environment has them if left out.
 
         with IngestProducer("127.0.0.1:9092", key=KEY) as producer:
             producer.send("turn", scope, key="s-1/1", occurred_at=now, role="user", content="...")
