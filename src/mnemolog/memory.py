@@ -452,6 +452,14 @@ class Memory:
             raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
 
+    def written(self, scope: Scope, key: str) -> Recorded | None:
+        """The event that was written in exactly this scope under this `key`, without its body; None if there is none.
+
+        So that a writer whose answer was lost finds out. Not for what named its people by `subjects=` alone.
+        """
+        self._guard.enter(Action.READ, scope)
+        return self._writer.written(scope, key)
+
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""
         self._guard.enter_log()
