@@ -231,8 +231,7 @@ class Vectorising:
         if rows is None:
             return
         rows.erase(erasures_of(self._log))
-        if self._opened is not None:
-            self._opened.scan.forget()
+        self.forget()
         filler, index = self._following(make=False), self._stored_index()
         if filler is not None:
             filler.catch_up()
@@ -241,6 +240,11 @@ class Vectorising:
         ):  # of a store that had an embedder: empty it, it is made anew when it is needed
             index.begin("", 1, "")
             index.activate()
+
+    def forget(self) -> None:
+        """Drop the vectors that are kept in memory."""
+        if self._opened is not None:
+            self._opened.scan.forget()
 
     def holding(self, positions: Sequence[int]) -> dict[str, int]:
         """Store → how much it still holds of the events at these positions."""

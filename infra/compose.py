@@ -101,6 +101,8 @@ class Store:
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
+    erased: int = 0
+    """The last erasure that was heard of: no read looks at a view that does not have it."""
     process: int = field(default_factory=os.getpid)
     closed: bool = False
     _heard: tuple[int, int] = (0, -1)
@@ -148,13 +150,19 @@ class Store:
             page = self.log.read(after, _PAGE, topics=_HEARD, bodies=False)
             topics = {recorded.envelope.topic for recorded in page.events}
             if topics & ERASURE:
-                self.tables.forget()
-                self.records.forget()
+                self.erased = max(each.position for each in page.events if each.envelope.topic in ERASURE)
+                self.forget()
             if PolicyAdopted.topic in topics:
                 self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
             if page.position <= after:
                 return
             after = page.position
+
+    def forget(self) -> None:
+        """Drop what is kept in memory between questions, as after an erasure."""
+        self.tables.forget()
+        self.records.forget()
+        self.vectors.forget()
 
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""

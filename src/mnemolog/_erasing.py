@@ -268,8 +268,7 @@ class Eraser:
         self._store.runner.catch_up_all()
         tell("cleaning vectors")
         self._store.vectors.erase()
-        self._store.tables.forget()
-        self._store.records.forget()
+        self._store.forget()
         tell("removing large outputs")
         blobs = [row.event_id for row in rows if row.blob]
         removed = sum(self._store.blobs.delete(event_id) for event_id in blobs)

@@ -78,7 +78,9 @@ class Views:
     def _opened(self, name: str) -> Connection:
         conn = self._conns.get(name)
         if conn is None:
-            read = self._guard.store.runner.read(name, self._at_least)
+            store = self._guard.store
+            at_least = None if self._at_least is None else max(self._at_least, store.erased)
+            read = store.runner.read(name, at_least)
             conn = self._conns[name] = self._stack.enter_context(read)
         return conn
 
