@@ -163,6 +163,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
     Rule("name", Lazy(rf"my (?:full |first )?name(?: is|['’]s) (?P<v>[^,;]{{2,60}}?){_END}"), attribute="name",
          confidence=0.95, fits=(lacks("v", r"^(?:not|now|in|on|spelled|too|\w+ing)\b"),)),
+    Rule("spelled", Lazy(rf"my (?P<a>(?:first |last |full |middle |family )?name|surname) is (?:spelled|spelt|written) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}")),
     Rule("name", Lazy(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
     Rule("name", Lazy(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
          attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
