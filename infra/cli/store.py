@@ -30,6 +30,7 @@ Force = Annotated[bool, typer.Option("--force", help="Also in a directory that h
 def register(app: typer.Typer, first: str, operating: str) -> None:
     command(app, scoped=False, panel=first)(init)
     command(app, panel=operating)(status)
+    command(app, panel=operating)(metrics)
     command(app, scoped=False, panel=operating)(version)
 
 
@@ -94,6 +95,21 @@ def status(call: Call) -> None:
     _warnings(call, found)
     if not found.head:
         call.out.say(f"Nothing recorded yet. Next: mnemolog import FILE --data {call.data}")
+
+
+def metrics(call: Call) -> None:
+    """Show the store's numbers in the text format of Prometheus.
+
+    Example: mnemolog metrics --data ./data
+    """
+    from mnemolog.infra.metrics import exposition, samples
+
+    with call.memory() as memory:
+        found = exposition(memory)
+    if call.out.as_json:
+        call.out.lines(samples(found))
+    else:
+        call.out.text(found.decode().rstrip("\n"))
 
 
 def version(call: Call) -> None:

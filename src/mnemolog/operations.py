@@ -28,7 +28,8 @@ from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.projections import catalog
+from mnemolog.projections import access, catalog
+from mnemolog.projections.supervision import Trouble
 from mnemolog.results import Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
@@ -233,6 +234,8 @@ class Operations:
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
+        with store.runner.read("access") as conn:
+            reads = access.count_by_action(conn)
         files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
         paths = {name: store.path / file for name, file in files.items()}
         sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
@@ -246,7 +249,7 @@ class Operations:
                 for each in projections
                 if each.parked
             ),
-            *(f"{name}: {each}" for name, each in self._troubles()),
+            *(_trouble(name, each) for name, each in self._workers() if each.crashes),
         ]
         pending = tuple(note.stem for note in pending_notes(store.path))
         warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
@@ -262,20 +265,19 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=sizes,
+            reads=reads,
+            crashes={name: trouble.crashes for name, trouble in self._workers()},
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
 
-    def _troubles(self) -> Iterator[tuple[str, str]]:
-        """Where the background work crashed since it was started, and whether it goes on."""
-        troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
-        troubles.append(("summaries' worker", self._store.summarising.trouble))
-        troubles.append(("the reranker", self._store.reranking.trouble))
-        troubles.append(("the look at other processes", self._store.leadership.trouble))
-        for name, trouble in troubles:
-            if trouble.crashes:
-                now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
-                yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"
+    def _workers(self) -> Iterator[tuple[str, Trouble]]:
+        """The background work of this process, and what went wrong in it."""
+        yield from self._store.runner.health().troubles.items()
+        yield from self._store.vectors.troubles().items()
+        yield "summaries' worker", self._store.summarising.trouble
+        yield "the reranker", self._store.reranking.trouble
+        yield "the look at other processes", self._store.leadership.trouble
 
     def _parked_at(self, name: str, position: int) -> Parked:
         if name not in self._store.runner.names():
@@ -292,3 +294,9 @@ class Operations:
         envelope = self._store.log.read_at([position], bodies=False)[0].envelope
         draft: Draft = self._guard.note(event, envelope.scope)
         return self._store.log.append([draft])[0]
+
+
+def _trouble(name: str, trouble: Trouble) -> str:
+    """Where background work crashed since it was started, and whether it goes on."""
+    now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
+    return f"{name}: {trouble.crashes} crashes, the last {trouble.last_error}; {now}"

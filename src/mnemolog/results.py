@@ -217,6 +217,10 @@ class Status:
     refused_late: int = 0
     refused_access: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    reads: Mapping[str, int] = field(default_factory=dict)
+    """Recorded contexts and reads, by action."""
+    crashes: Mapping[str, int] = field(default_factory=dict)
+    """Of the background work of this process, by its name."""
     leads: bool = True
     """Whether this process keeps up views, vectors and index; `leader` is the id of the one that does."""
     leader: int | None = None
