@@ -198,9 +198,17 @@ class Store:
         self.views.refresh()
 
     def adopt(self, policy: Policy) -> None:
-        """Decide by this policy from here on."""
+        """Decide by this policy from here on. What was folded under another one is `refold`ed by who adopts it."""
         self.policy = policy
         self.summarising.rule = policy.summaries
+        self.runner.know(self._folded_under(policy))
+
+    def refold(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Rebuild, beside the live ones, the views that the policy decides about; then switch."""
+        self.runner.change(self._folded_under(self.policy), progress)
+
+    def _folded_under(self, policy: Policy) -> tuple[Projection, ...]:
+        return self.curated.under(policy.gate), self.turns.under(policy.gate.masked)
 
     def close(self) -> None:
         """Stop the workers and let go of the directory. Idempotent; a forked child only lets go."""
@@ -288,8 +296,9 @@ def _assemble(
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
         catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
         lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
-        turns = Turns(lexical[0], lexical[1], analyzer, blobs)
-        curated = Curated(lexical[2], analyzer)
+        policy = adopted_policy(log) or DEFAULT_POLICY
+        turns = Turns(lexical[0], lexical[1], analyzer, blobs, policy.gate.masked)
+        curated = Curated(lexical[2], analyzer, policy.gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
         vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder, blobs)

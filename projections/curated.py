@@ -23,6 +23,7 @@ from mnemolog.domain.events import (
     SubjectErased,
 )
 from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
+from mnemolog.domain.policy import DEFAULT, GatePolicy
 from mnemolog.domain.records import Assertion, Record, Status
 from mnemolog.domain.revision import settle
 from mnemolog.domain.scope import ScopeIds
@@ -45,6 +46,7 @@ from mnemolog.projections.versions import version_of
 Rows = dict[str, list[Assertion]]
 """Record id → its assertions."""
 
+GATE: Final = DEFAULT.gate
 _INDEXED: Final = frozenset({Status.ACTIVE, Status.DISPUTED})
 
 
@@ -55,8 +57,9 @@ class Curated:
     topics: Final = MEMORY | ERASURE | {FeedbackGiven.topic}
     bodies: Final = True
 
-    def __init__(self, lexical: LexicalIndex, analyzer: Analyzer) -> None:
-        self.version = version_of("3", str(ANALYZER_VERSION))
+    def __init__(self, lexical: LexicalIndex, analyzer: Analyzer, policy: GatePolicy = GATE) -> None:
+        self.version = version_of("4", str(ANALYZER_VERSION), policy.hash[:10])
+        self.policy = policy
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
         self.tables = Tables(self.metadata)
@@ -68,6 +71,10 @@ class Curated:
             .where(records.c.number == bindparam("at"))
             .values({name: bindparam(name) for name in self._names[1:]})
         )
+
+    def under(self, policy: GatePolicy) -> Curated:
+        """The same projection under another policy: it is another version, and folds into a file of its own."""
+        return Curated(self.lexical, self.analyzer, policy)
 
     def create(self, conn: Connection) -> None:
         """Make the tables of an empty view."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from operator import itemgetter
 from typing import Any, Final
 
@@ -24,8 +25,10 @@ from mnemolog.domain.events import (
     TurnRecorded,
     UtteranceChunkRecorded,
 )
+from mnemolog.domain.gate.findings import Sort
 from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
 from mnemolog.domain.passages import RULE as PASSAGE_RULE
+from mnemolog.domain.policy import DEFAULT
 from mnemolog.domain.scope import LEVELS
 from mnemolog.projections.bulk import insert_rows
 from mnemolog.projections.dialects import Integer, String
@@ -39,6 +42,7 @@ from mnemolog.projections.versions import version_of
 INDEXED_CHARACTERS: Final = 65_536
 """How much of one text is searched as a whole; a large one is searched by its passages too."""
 
+MASKED: Final = DEFAULT.gate.masked
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CHUNK: Final = 500
@@ -110,7 +114,8 @@ class Turns:
     """The projection. An event whose content is destroyed leaves no row.
 
     index: found by position; its documents hold speaker or tool, date and text.
-    passages: index of the passages of large texts, by their numbers; large: where those of blobs are read.
+    passages: index of the passages of large texts, by their numbers; large: where those of blobs are read. masked:
+    what is hidden in the texts, once it is found.
     """
 
     name = "turns"
@@ -123,12 +128,19 @@ class Turns:
         passages: LexicalIndex,
         analyzer: Analyzer,
         large: LargeTexts | None = None,
+        masked: frozenset[Sort] = MASKED,
     ) -> None:
-        self.version = version_of("2", f"a{ANALYZER_VERSION}", f"p{PASSAGE_RULE}")
+        of_policy = sha256(" ".join(sorted(masked)).encode()).hexdigest()[:8]
+        self.version = version_of("3", f"a{ANALYZER_VERSION}", f"p{PASSAGE_RULE}", of_policy)
+        self.masked, self._large = masked, large
         self.index, self.analyzer = index, analyzer
         self.passages = Passages(passages, analyzer, large)
         self._scopes = ScopeNumbers(record_scope)
         self._known: dict[tuple[str, str], list[str]] = {}
+
+    def under(self, masked: frozenset[Sort]) -> Turns:
+        """The same projection with other things masked: another version."""
+        return Turns(self.index, self.passages.index, self.analyzer, self._large, masked)
 
     def forget_cache(self) -> None:
         """Scope numbers belong to one file."""

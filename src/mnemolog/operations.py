@@ -186,10 +186,11 @@ class Operations:
         found = adopted(self._store.log)
         return None if found is None else found.document
 
-    def adopt_policy(self, document: str | Path) -> Receipt:
+    def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
 
-        The document is an event of the store's own; adopting what decides already is one more event.
+        The document is an event of the store's own; adopting what decides already is one more event. Views that it
+        decides about are folded anew from position 0 beside the live ones, and readers are switched when it returns.
         """
         self._guard.enter_store(Action.OPERATE)
         text = read_policy(document) if isinstance(document, Path) else document
@@ -199,6 +200,7 @@ class Operations:
         event = PolicyAdopted(text, policy.hash, self._store.policy.hash)
         receipt = self._store.log.append([self._guard.note(event, home)])[0]
         self._store.adopt(policy)
+        self._store.refold(progress)
         return receipt
 
     def audit_record(self, id: str) -> list[Exposure]:
