@@ -90,11 +90,12 @@ class Changing:
     asked: list[tuple[str, int, set[int]]]
 
 
-_OBJECT: Final = re.compile(
-    r"(?:The type of music that .*? plays is|.*?\b(?:is|was|died|plays|speaks|works?|worked|lives)\b(?: (?:located|born|founded|created|written|married|"
+_VERB: Final = (
+    r"\b(?:is|was|died|plays|speaks|works?|worked|lives)\b(?: (?:located|born|founded|created|written|married|"
     r"a citizen|famous|associated|affiliated|employed|performed|developed|educated))?(?: (?:in|of|by|to|for|with))?"
-    r"(?: the \w+ of)?)(?= \S)"
+    r"(?: the \w+ of)?"
 )
+_OBJECT: Final = re.compile(rf"(?:The type of music that .*? plays is|.*?{_VERB})(?= \S)")
 _WORD: Final = re.compile(r"[\w.'’]+")
 
 

@@ -1,4 +1,4 @@
-"""How good the gate is, on public data and on the authored sets: each number beside its goal and a control that must fail.
+"""How good the gate is, on public data and on the authored sets: numbers beside goals, and controls that must fail.
 
     python bench/gate.py [personal] [extraction] [instructions] [admission] [keyed] [free] [updates] [write] [minja]
 
@@ -9,6 +9,8 @@ code is 1 where a goal is missed or a control does not fail.
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -44,7 +46,7 @@ SORTS: Final = {
 
 def personal(data: Path, goals: Goals) -> None:
     """Recall and precision per sort, by overlap with the labelled span, on presidio dev and on the Korean lines."""
-    rows = lines_of(data)
+    rows = json.loads((data / "pii" / "presidio_dev.json").read_text(encoding="utf-8"))
     gold = [{place for span in row["spans"] if (place := _labelled(span)) is not None} for row in rows]
     finders: dict[str, Finder] = {"ours": _ours(OURS)}
     if (presidio := _presidio()) is not None:
@@ -56,12 +58,6 @@ def personal(data: Path, goals: Goals) -> None:
         told = [f"{name} {_rates(gold, each, sort)}" for name, each in found.items()]
         print(f"  {'':7}{sort:8} {', '.join(told)}")
     _korean(goals, finders)
-
-
-def lines_of(data: Path) -> list[dict[str, Any]]:
-    import json
-
-    return json.loads((data / "pii" / "presidio_dev.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def _labelled(span: dict[str, Any]) -> tuple[str, int, int] | None:
@@ -125,8 +121,6 @@ def _overlap(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
 
 def _digits(text: str) -> Places:
     """A careless finder: whatever has six digits."""
-    import re
-
     return {("any", *each.span()) for each in re.finditer(r"\d(?:[-. ]?\d){5,}", text)}
 
 
