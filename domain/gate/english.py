@@ -176,7 +176,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("home", Lazy(rf"i(?:['’]ve| have)?(?: just)? (?:moved|relocated)(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
          attribute="home", dated=True, fits=(_capitalised("v"),)),
     Rule("occupation", Lazy(rf"i work as (?:an? )?{_V}{_END}"), attribute="occupation", dated=True),
-    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from)\b.*)?{_END}"),
+    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from|based|living|working)\b.*)?{_END}"),
          attribute="occupation"),
     Rule("employer", Lazy(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
          dated=True, fits=(_capitalised("v"),)),
