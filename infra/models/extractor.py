@@ -23,6 +23,8 @@ from mnemolog.domain.gate.sentences import READ
 from mnemolog.infra.endpoint import Endpoint, EndpointFailed
 
 HOUR: Final = 3600.0
+KEPT: Final = 600.0
+"""Seconds for which an answer is known, so that a caller who was told to come again pays for nothing twice."""
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of an answer."""
 _SCHEMA: Final = {
@@ -71,8 +73,8 @@ class ModelExtractor:
     _form: int = 0
     _proven: bool = False
     _failures: Counter[str] = field(default_factory=Counter)
-    _known: dict[str, list[Found] | str] = field(default_factory=dict)
-    """What requests of an unfinished call found, or why nothing, so that nothing is paid for twice."""
+    _known: dict[str, tuple[float, list[Found] | str]] = field(default_factory=dict)
+    """What requests found, or why nothing, and when that was."""
     _spent: deque[tuple[float, int]] = field(default_factory=deque)
     """When each request of the last hour was sent, and its tokens."""
 
@@ -97,10 +99,10 @@ class ModelExtractor:
     def extract(self, sources: Sequence[Source]) -> Sequence[Found]:
         """The candidates of each source. Raises StoreUnavailable where endpoint or allowance say later."""
         found: list[Found] = [()] * len(sources)
+        self._known = {of: one for of, one in self._known.items() if one[0] > self.now() - KEPT}
         for batch in self._batches(sources):
             for at, answer in zip(batch, self._read([sources[at] for at in batch]), strict=True):
                 found[at] = answer
-        self._known.clear()
         self._failures.clear()
         return found
 
@@ -123,7 +125,7 @@ class ModelExtractor:
         """What one request finds; where it finds nothing usable, what its halves find."""
         chat = messages(sources)
         request = hashlib.sha256(orjson.dumps(chat)).hexdigest()
-        known = self._known.get(request)
+        _, known = self._known.get(request, (0, None))
         if isinstance(known, list):
             return known
         try:
@@ -132,14 +134,14 @@ class ModelExtractor:
             found, dropped = checked(_memories(self._asked(request, chat)), sources)
             self.refused.update(dropped)
         except (_Hopeless, Unusable) as reason:
-            self._known[request] = str(reason)
+            self._known[request] = self.now(), str(reason)
             if len(sources) > 1:
                 half = len(sources) // 2
                 found = self._read(sources[:half]) + self._read(sources[half:])
             else:
                 self.refused[str(reason)] += 1
                 found = [()]
-        self._known[request] = found
+        self._known[request] = self.now(), found
         return found
 
     def _asked(self, request: str, chat: list[dict[str, str]]) -> Any:

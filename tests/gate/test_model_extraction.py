@@ -199,6 +199,19 @@ def test_nothing_is_paid_for_twice(chat: ChatServer) -> None:
     assert [lines(one)[0]["text"] for one in chat.requests] == ["tea 1", "tea 2", "tea 2"]
 
 
+def test_an_answer_is_known_for_a_while(chat: ChatServer) -> None:
+    """Whoever asks the same again within minutes pays nothing; after that nothing of it is left in the process."""
+    now = [0.0]
+    chat.script = [keeping("tea")]
+    extractor = chat.extractor(now=lambda: now[0])
+    for now[0], asked in ((0.0, 1), (500.0, 1), (700.0, 2)):
+        assert [len(each) for each in extractor.extract([said("tea")])] == [1]
+        assert len(chat.requests) == asked
+    now[0] = 2_000.0
+    extractor.extract([])
+    assert not extractor._known
+
+
 def test_an_hour_costs_no_more_than_allowed(chat: ChatServer) -> None:
     """Requests and tokens of an hour are bounded, retries too; afterwards it goes on."""
     now = [0.0]
