@@ -1,6 +1,7 @@
 """How good the gate is, on public data and on the authored sets: numbers beside goals, and controls that must fail.
 
-    python bench/gate.py [personal] [extraction] [instructions] [admission] [keyed] [free] [updates] [write] [minja]
+    python bench/gate.py [personal] [extraction] [instructions] [consolidation] [keyed] [free] [updates] [write]
+                         [benign] [minja]
 
 `personal` compares with presidio's pattern recognisers in the same run where presidio-analyzer is installed. The exit
 code is 1 where a goal is missed or a control does not fail.
@@ -273,7 +274,11 @@ PARTS: Final[dict[str, Callable[[Path, Goals], None]]] = {
     "instructions": instruct,
     "consolidation": consolidation,
     "keyed": _gate_memory.keyed,
+    "free": _gate_memory.free,
     "updates": _gate_memory.updates,
+    "write": _gate_memory.write_gate,
+    "benign": _gate_memory.benign,
+    "minja": _gate_memory.minja,
 }
 
 
