@@ -87,6 +87,15 @@ class Operations:
         self._guard.enter_store(Action.OPERATE)
         return self._store.vectors.catch_up(timeout)
 
+    def extract(self) -> int:
+        """Look, in this thread, at what was said since the last look: for statements, and for what must be hidden.
+
+        Needed where nothing runs in the background. Returns how far everything was looked at. Raises StoreUnavailable
+        where an extractor cannot tell just now.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        return self._store.gate.catch_up()
+
     def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it.
 
@@ -272,6 +281,7 @@ class Operations:
         """Where the background work crashed since it was started, and whether it goes on."""
         troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
         troubles.append(("summaries' worker", self._store.summarising.trouble))
+        troubles += self._store.gate.troubles()
         troubles.append(("the reranker", self._store.reranking.trouble))
         troubles.append(("the look at other processes", self._store.leadership.trouble))
         for name, trouble in troubles:
