@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mnemolog.consumers.accesses import Accesses
+from mnemolog.consumers.extracting import Directory
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
@@ -22,18 +23,21 @@ from mnemolog.domain.errors import (
     StoreClosed,
     StoreUnavailable,
 )
-from mnemolog.domain.events import ERASURE, PolicyAdopted
+from mnemolog.domain.events import ERASURE, PolicyAdopted, Recorded
+from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import FileBlobs
 from mnemolog.infra.clock import SystemClock, UuidV7
+from mnemolog.infra.gating import GateWorkers
 from mnemolog.infra.leadership import LOCK_FILE, Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
+from mnemolog.infra.vector_folder import VECTORS_FILE, VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -50,11 +54,9 @@ from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
 
 if TYPE_CHECKING:  # they bring numpy or a driver along, which an empty store has no use for
-    from mnemolog.infra.index import EdgeIndex
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
     from mnemolog.infra.postgres.log import PostgresEventLog
     from mnemolog.infra.postgres.views import PostgresViews
-    from mnemolog.infra.vectors import SqliteVectors
     from mnemolog.projections.embedding import Embedder
 
     Log = SqliteEventLog | PostgresEventLog
@@ -64,13 +66,12 @@ LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
-VECTORS_FILE: Final = "vectors.db"
-INDEX_FOLDER: Final = "index"
 ROOT_KEY_FILE: Final = "root.key"
 WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
 _HEARD: Final = frozenset({PolicyAdopted.topic, *ERASURE})
 _PAGE: Final = 500
+__all__ = ["VECTORS_FILE", "Store", "open_store"]
 
 
 @dataclass(slots=True)
@@ -94,6 +95,7 @@ class Store:
     summarising: Summarising
     accesses: Accesses
     leadership: Leadership
+    extractors: Sequence[Extractor] = (Rules(),)
     policy: Policy = DEFAULT_POLICY
     reranking: Reranking = field(default_factory=lambda: Reranking(None))
     position: int = 0
@@ -105,10 +107,17 @@ class Store:
     """How far the log was looked at for what other processes did, and the number that grows with it."""
     _hearing: RLock = field(default_factory=RLock)
     records: RecordTables = field(init=False)
+    gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
         self.records = RecordTables(self.curated)
+        directory = Directory(_worker_of(self.vault), self.vault.name, self._zone)
+        self.gate = GateWorkers(
+            self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
+        )
+        self.summarising.clean = self.vectors.clean = self.gate.masking.text
         self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
+        self.gate.before_step(self.runner.readers.let_pass)
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -149,6 +158,7 @@ class Store:
             if topics & ERASURE:
                 self.tables.forget()
                 self.records.forget()
+                self.gate.masking.forget()
             if PolicyAdopted.topic in topics:
                 self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
             if page.position <= after:
@@ -158,14 +168,19 @@ class Store:
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""
         ids = self.vault.resolve(scope, create=False)
-        if ids is None or ids.session is None:
-            return None
-        if ids.session not in self.zones:
-            with self.runner.read("turns") as conn:
-                found = turns_view.session(conn, ids.session)
+        return None if ids is None or ids.session is None else self._zone_of_session(ids.session, None)
+
+    def _zone(self, recorded: Recorded) -> tzinfo | None:
+        session = recorded.envelope.scope.session
+        return None if session is None else self._zone_of_session(session, recorded.position)
+
+    def _zone_of_session(self, session: str, at_least: int | None) -> tzinfo | None:
+        if session not in self.zones:
+            with self.runner.read("turns", at_least) as conn:
+                found = turns_view.session(conn, session)
             name = found.timezone if found else None
-            self.zones[ids.session] = zone_named(name) if name else None
-        return self.zones[ids.session]
+            self.zones[session] = zone_named(name) if name else None
+        return self.zones[session]
 
     def begin(self, background: bool, lead: Callable[[], None]) -> None:
         """Take up the policy, hear of commits, and start the workers: views first, what reads them after.
@@ -184,6 +199,7 @@ class Store:
 
     def _start(self) -> None:
         self.runner.start()
+        self.gate.start()
         self.vectors.start()
         self.summarising.start()
 
@@ -201,6 +217,8 @@ class Store:
         """Decide by this policy from here on. What was folded under another one is `refold`ed by who adopts it."""
         self.policy = policy
         self.summarising.rule = policy.summaries
+        self.summarising.on = policy.gate.mode == "full"
+        self.gate.adopt(policy.gate)
         self.runner.know(self._folded_under(policy))
 
     def refold(self, progress: Callable[[int, int], None] | None = None) -> None:
@@ -217,6 +235,7 @@ class Store:
             return
         self.closed = True
         self.leadership.stop()
+        self.gate.stop()
         self.summarising.stop()
         self.vectors.close()
         with suppress(MnemologError):  # a full disk must not keep the directory locked
@@ -238,8 +257,10 @@ def open_store(
     ids: Ids | None = None,
     embedder: Embedder | None = None,
     reranker: Reranker | None = None,
+    extractor: Extractor | None = None,
 ) -> Iterator[Store]:
     """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
+    extractor: one more beside the rules.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
@@ -256,7 +277,7 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            parts = clock or SystemClock(), ids or UuidV7(), embedder
+            parts = clock or SystemClock(), ids or UuidV7(), embedder, extractor
             store = _assemble(path, settings, leadership, *parts)
             store.reranking = _reranking(settings, reranker)
             try:
@@ -291,6 +312,7 @@ def _assemble(
     clock: Clock,
     ids: Ids,
     embedder: Embedder | None,
+    extractor: Extractor | None,
 ) -> Store:
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
@@ -321,6 +343,7 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
+            extractors=(Rules(),) if extractor is None else (Rules(), extractor),
             position=log.head(),
         )
         undo.pop_all()
@@ -356,40 +379,6 @@ def _reranker(folder: Path) -> Reranker:
     from mnemolog.infra.embedders import FolderReranker
 
     return FolderReranker(folder)
-
-
-@dataclass(frozen=True, slots=True)
-class VectorFolder:
-    """The vectors and the index of a data directory. Neither is made before it is needed."""
-
-    path: Path
-    leadership: Leadership
-
-    def rows(self, *, make: bool) -> SqliteVectors | None:
-        file = self.path / VECTORS_FILE
-        if not make and not file.exists():
-            return None
-        from mnemolog.infra.vectors import SqliteVectors
-
-        return SqliteVectors(file)
-
-    def index(self, *, make: bool) -> EdgeIndex | None:
-        folder = self.path / INDEX_FOLDER
-        if not self.leadership.leads:
-            return None
-        if not make and not folder.exists():
-            return None
-        from mnemolog.infra.index import EdgeIndex
-
-        return EdgeIndex(folder)
-
-    def erased_elsewhere(self) -> int | None:
-        folder = self.path / INDEX_FOLDER
-        if self.leadership.leads or not folder.exists():
-            return None
-        from mnemolog.infra.index import erased_to
-
-        return erased_to(folder)
 
 
 def _database(path: Path, settings: Settings) -> tuple[str, str] | None:

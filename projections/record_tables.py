@@ -94,7 +94,8 @@ class RecordTables:
         inside: Any = bindparam("scopes", expanding=True)
         sketched = select(records.number, *(records[name] for name in _SKETCHED))
         self._sketched = sketched.where(
-            records.scope.in_(inside), records.status != Status.FORGOTTEN.value
+            records.scope.in_(inside),
+            records.status.not_in([Status.FORGOTTEN.value, Status.HELD.value]),
         ).order_by(records.number)
         self._changes = (
             select(changes.scope, changes.change).where(changes.scope.in_(inside)).order_by(changes.scope)

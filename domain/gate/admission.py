@@ -62,6 +62,8 @@ class Reason(StrEnum):
     SAID_BEFORE = "says what a record says already"
     SAME_ORIGIN = "is said again by the same origin"
     BURST = "is one of far more than this origin usually brings"
+    APPROVED = "was approved by a person"
+    OWNED = "its value is kept by a system of record"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
+_MARGIN: Final = 300
+"""Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
 Stated = tuple[Record, str]
 """A record without its content, and its content."""
@@ -203,7 +205,7 @@ class Reader:
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return self._named([turn_hit(turn)])[0]
+            return self._named([turn_hit(self._store.gate.masking.row(turn))])[0]
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -221,10 +223,11 @@ class Reader:
         blob = recorded.envelope.clear.get("blob")
         total = len(text) if blob is None else blob["chars"]
         start, end = min(start, total), total if end is None else min(end, total)
-        if blob is None:
-            return OutputRange(text[start:end], start, end, total)
-        part = self._store.blobs.read(event_id, blob, start, end)
-        return FORGOTTEN if part is None else OutputRange(part, start, end, total)
+        low, high = max(0, start - _MARGIN), min(total, end + _MARGIN)
+        part = text[low:high] if blob is None else self._store.blobs.read(event_id, blob, low, high)
+        if part is None:
+            return FORGOTTEN
+        return OutputRange(self._store.gate.masking.range(part, start - low, end - low), start, end, total)
 
     def log(
         self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None

@@ -171,11 +171,12 @@ class Recaller:
         parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
-        whole: list[Found] = []
+        whole, hide = list[Found](), self._store.gate.masking
         for one in ranking.ranked:
             key = one.candidate.key
             if key in rows:
-                whole.append(Found(rows[key], one, parts.get(key)))
+                row, passage = rows[key], parts.get(key)
+                whole.append(Found(hide.row(row), one, hide.passage(row, passage)))
             elif -key in records and records[-key].content is not None:
                 whole.append(Found(records[-key], one))
         return whole

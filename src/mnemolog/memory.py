@@ -32,6 +32,7 @@ from mnemolog.projections.working import TaskState
 from mnemolog.results import Context, Hit, MemoryRecord, OutputRange
 
 if TYPE_CHECKING:
+    from mnemolog.domain.gate.ports import Extractor
     from mnemolog.projections.embedding import Embedder
     from mnemolog.projections.reranking import Reranker
 
@@ -71,17 +72,26 @@ class Memory:
         ids: Ids | None = None,
         embedder: Embedder | None = None,
         reranker: Reranker | None = None,
+        extractor: Extractor | None = None,
     ) -> Self:
         """Open the memory in a data directory, and create what is missing.
 
-        background=False starts no thread: views then advance when they are read, nobody writes summaries, and
-        vectors wait for `operations.embed`. embedder, reranker: of your own, instead of those of the settings.
+        background=False starts no thread: views then advance when they are read, nobody writes summaries, vectors
+        wait for `operations.embed`, and candidates for `operations.extract`. embedder, reranker: of your own, instead
+        of those of the settings; extractor: of your own, beside the rules.
         clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
         another one (with background) takes over when it is gone. Raises KeysMissing; NotFound where create=False.
         """
         given = settings or Settings.load()
         with open_store(
-            Path(path), given, create=create, clock=clock, ids=ids, embedder=embedder, reranker=reranker
+            Path(path),
+            given,
+            create=create,
+            clock=clock,
+            ids=ids,
+            embedder=embedder,
+            reranker=reranker,
+            extractor=extractor,
         ) as store:
             memory = cls(store, principal)
             store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)

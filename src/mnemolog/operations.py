@@ -88,6 +88,15 @@ class Operations:
         self._guard.enter_store(Action.OPERATE)
         return self._store.vectors.catch_up(timeout)
 
+    def extract(self) -> int:
+        """Look, in this thread, at what was said since the last look: for statements, and for what must be hidden.
+
+        Needed where nothing runs in the background. Returns how far everything was looked at. Raises StoreUnavailable
+        where an extractor cannot tell just now.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        return self._store.gate.catch_up()
+
     def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it.
 
@@ -238,11 +247,6 @@ class Operations:
             counts = catalog.count_by_topic(conn)
         with store.runner.read("access") as conn:
             reads = access.count_by_action(conn)
-        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
-        paths = {name: store.path / file for name, file in files.items()}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
-        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
-        sizes[BLOBS_FOLDER] = store.blobs.size()
         projections = self.projections()
         warnings = [
             *keys.warnings,
@@ -266,18 +270,28 @@ class Operations:
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
-            sizes=sizes,
+            sizes=self._sizes(),
             reads=reads,
             crashes={name: trouble.crashes for name, trouble in self._workers()},
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
 
+    def _sizes(self) -> dict[str, int]:
+        """Bytes of the files and views that are there."""
+        store = self._store
+        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
+        paths = {name: store.path / file for name, file in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
+        return {**sizes, BLOBS_FOLDER: store.blobs.size()}
+
     def _workers(self) -> Iterator[tuple[str, Trouble]]:
         """The background work of this process, and what went wrong in it."""
         yield from self._store.runner.health().troubles.items()
         yield from self._store.vectors.troubles().items()
         yield "summaries' worker", self._store.summarising.trouble
+        yield from self._store.gate.troubles()
         yield "the reranker", self._store.reranking.trouble
         yield "the look at other processes", self._store.leadership.trouble
 
