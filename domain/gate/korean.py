@@ -243,7 +243,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("attribute", Lazy(rf"{_W} {_A}(?:은|는) {_V}$"), asked=True,
          fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", r"(?:[다요에서]|을|를)$|(?:을|를|에|에서|은|는|이|가)\s"), _people_have_names)),
     Rule("attribute", Lazy(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, confidence=0.75,
-         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)"))),
+         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)(?:의)?\s"))),
 )  # fmt: skip
 
 
