@@ -110,7 +110,7 @@ class Store:
     gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records = RecordTables(self.curated)
+        self.records, self.position = RecordTables(self.curated), self.log.head()
         directory = Directory(_worker_of(self.vault), self.vault.name, self._zone)
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
@@ -247,25 +247,28 @@ class Store:
         self.leadership.release()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of the caller's own. embedder, reranker: instead of those of the settings; extractor: beside the rules."""
+
+    clock: Clock | None = None
+    ids: Ids | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    extractor: Extractor | None = None
+
+
 @contextmanager
 def open_store(
-    path: Path,
-    settings: Settings,
-    *,
-    create: bool = True,
-    clock: Clock | None = None,
-    ids: Ids | None = None,
-    embedder: Embedder | None = None,
-    reranker: Reranker | None = None,
-    extractor: Extractor | None = None,
+    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None
 ) -> Iterator[Store]:
-    """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
-    extractor: one more beside the rules.
+    """Open a data directory, made if missing and `create`.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
     when there are events but not their keys, NotFound for a missing directory with create=False.
     """
+    own = own or Parts()
     if not create and not _exists(path, settings):
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
@@ -277,9 +280,8 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            parts = clock or SystemClock(), ids or UuidV7(), embedder, extractor
-            store = _assemble(path, settings, leadership, *parts)
-            store.reranking = _reranking(settings, reranker)
+            store = _assemble(path, settings, leadership, own)
+            store.reranking = _reranking(settings, own.reranker)
             try:
                 yield store
             except BaseException:
@@ -309,21 +311,19 @@ def _assemble(
     path: Path,
     settings: Settings,
     leadership: Leadership,
-    clock: Clock,
-    ids: Ids,
-    embedder: Embedder | None,
-    extractor: Extractor | None,
+    own: Parts,
 ) -> Store:
+    clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
         catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
         lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
-        policy = adopted_policy(log) or DEFAULT_POLICY
-        turns = Turns(lexical[0], lexical[1], analyzer, blobs, policy.gate.masked)
-        curated = Curated(lexical[2], analyzer, policy.gate)
+        gate = (adopted_policy(log) or DEFAULT_POLICY).gate
+        turns = Turns(lexical[0], lexical[1], analyzer, blobs, gate.masked)
+        curated = Curated(lexical[2], analyzer, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder, blobs)
+        vectors = _vectors(log, VectorFolder(path, leadership), settings, own.embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -343,8 +343,7 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            extractors=(Rules(),) if extractor is None else (Rules(), extractor),
-            position=log.head(),
+            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
         )
         undo.pop_all()
         return store

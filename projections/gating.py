@@ -62,23 +62,31 @@ class GateTables:
             Column("rule", String),
             Column("asked", Boolean(), nullable=False),
         )
-        self.consents = Table(
-            "consents",
-            metadata,
-            Column("event_id", String, primary_key=True),
-            Column("position", Integer, nullable=False),
-            Column("person", String, nullable=False, index=True),
-            Column("topic", String, nullable=False),
-            Column("granted", Boolean(), nullable=False),
-        )
-        self.rates = Table(
-            "voices",
-            metadata,
-            Column("voice", String, primary_key=True),
-            Column("hour", String, primary_key=True),
-            Column("found", Integer, nullable=False),
-            sqlite_with_rowid=False,
-        )
+        self.consents = _consents(metadata)
+        self.rates = _rates(metadata)
+
+
+def _consents(metadata: MetaData) -> Table:
+    return Table(
+        "consents",
+        metadata,
+        Column("event_id", String, primary_key=True),
+        Column("position", Integer, nullable=False),
+        Column("person", String, nullable=False, index=True),
+        Column("topic", String, nullable=False),
+        Column("granted", Boolean(), nullable=False),
+    )
+
+
+def _rates(metadata: MetaData) -> Table:
+    return Table(
+        "voices",
+        metadata,
+        Column("voice", String, primary_key=True),
+        Column("hour", String, primary_key=True),
+        Column("found", Integer, nullable=False),
+        sqlite_with_rowid=False,
+    )
 
 
 class Gatekeeper:

@@ -30,7 +30,7 @@ KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference
 
 _SKETCHED: Final = (
     "id", "scope", "status", "version", "position", "kind", "group", "form", "trust", "authority", "ruled", "ruling",
-    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at",
+    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at", "sensitivity",
 )  # fmt: skip
 """What `domain.revision.standing` judges by, what ranks, and what a context says of a record."""
 _BOUNDS: Final = ("from_us", "to_us", "expires_us")

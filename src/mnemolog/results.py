@@ -10,7 +10,7 @@ from typing import Any
 from mnemolog.domain.context import LeftOut
 from mnemolog.domain.events import Forgotten
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import Evidence
+from mnemolog.domain.records import Evidence, Step
 from mnemolog.domain.scope import Scope
 
 
@@ -186,6 +186,75 @@ class MemoryRecord:
     @property
     def event_ids(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(one.event_id for one in self.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the gate decided about one candidate, or about a statement that it had something to say of.
+
+    status: admitted, evidence, needs confirmation, quarantined, log only. content: as it may be kept, in the language
+    of its source; None where it is not kept. found_in: the event it stands in; found_by: the extractor's version, None
+    for what was stated. voices: how many different ones said it so far. question: what to ask the person.
+    """
+
+    record_id: str
+    scope: Scope
+    status: str
+    reasons: tuple[str, ...]
+    content: str | None
+    kind: str | None
+    slot: tuple[str, str] | None
+    trust: Tier
+    sensitivity: str
+    topic: str | None
+    found_in: str
+    found_by: str | None
+    rule: str | None
+    asked: bool
+    voices: int
+    question: str | None
+    occurred_at: str
+    recorded_at: str
+    session: str | None
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """How a record came to be what it is. record: None where nothing of it is readable memory (yet).
+
+    competing: the other records of its slot, what stands first.
+    """
+
+    record_id: str
+    record: MemoryRecord | None
+    outcomes: tuple[Outcome, ...]
+    steps: tuple[Step, ...]
+    competing: tuple[MemoryRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """What became of an event. looked: by extractor's version, whether it has looked at it; mode: the policy's."""
+
+    event_id: str
+    topic: str
+    outcomes: tuple[Outcome, ...]
+    looked: Mapping[str, bool]
+    mode: str
+
+    @property
+    def reason(self) -> str:
+        """In one sentence."""
+        if self.outcomes:
+            return "; ".join(
+                f"{one.status}: {', '.join(one.reasons) or 'no objection'}" for one in self.outcomes
+            )
+        if self.mode == "window":
+            return "the policy keeps only the log and the window"
+        if not any(self.looked.values()):
+            return "nobody has looked at it yet"
+        return "nothing in it is stated for good"
 
 
 @dataclass(frozen=True, slots=True)
