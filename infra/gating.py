@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -88,6 +89,13 @@ class GateWorkers:
         yield "findings", "1", self.scanning.position
         for one in self.extracting:
             yield "extraction", one.extractor.version, one.position
+
+    def refused(self) -> Iterator[tuple[str, Counter[str]]]:
+        """How often something yielded no candidate, by extractor and reason."""
+        for one in self.extracting:
+            counted = one.refused + Counter(getattr(one.extractor, "refused", ()))
+            if counted:
+                yield one.extractor.version, counted
 
     def troubles(self) -> Iterator[tuple[str, Trouble]]:
         """What went wrong in the background."""

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from mnemolog.memory import Memory
-    from mnemolog.results import ProjectionStatus, Status
+    from mnemolog.results import GateStatus, ProjectionStatus, Status
 
+Labels = tuple[str, ...]
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _VIEWS: Final = {
     "position": "How far a view has folded the log, in events.",
@@ -55,24 +56,42 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         status = self._status
         yield _gauge("log_position", "The last position of the log: how many events there are.", status.head)
-        yield _counter("events", "Events in the log.", "topic", status.counts)
-        yield from _views([*status.projections, *status.vectors])
-        yield _counter("reads", "Contexts and reads that were recorded.", "action", status.reads)
+        yield _counter("events", "Events in the log.", ("topic",), status.counts)
+        yield from _views([*status.projections, *status.vectors, *status.workers])
+        yield from _gate(status.gate)
+        yield _counter("reads", "Contexts and reads that were recorded.", ("action",), status.reads)
         refused = {"late": status.refused_late, "access": status.refused_access}
-        yield _counter("refused", "Writes after an erasure, and calls without the right.", "what", refused)
-        yield _gauges("size_bytes", "What files and views take.", "what", status.sizes)
-        yield _counter("crashes", "Crashes of background work, of this process.", "worker", status.crashes)
+        yield _counter("refused", "Writes after an erasure, and calls without the right.", ("what",), refused)
+        yield _gauges("size_bytes", "What files and views take.", ("what",), status.sizes)
+        yield _counter("crashes", "Crashes of background work, of this process.", ("worker",), status.crashes)
         pending = len(status.pending_erasures)
         yield _gauge("erasures_pending", "Erasures that are not finished.", pending)
         yield _gauge("leader", "1 where this process keeps up the views.", int(status.leads))
+
+
+def _gate(gate: GateStatus) -> Iterator[Metric]:
+    """As it stands: an erasure or a decision of a person changes what became of a candidate."""
+    yield _gauges("candidates", "Candidates by what became of them.", ("status",), gate.candidates)
+    reasons = {(status, why): count for status, each in gate.reasons.items() for why, count in each.items()}
+    yield _gauges("candidate_reasons", "Candidates by outcome and reason.", ("status", "reason"), reasons)
+    merged = gate.candidates.get("evidence", 0)
+    yield _gauge("merged_candidates", "Candidates that said what a record said already.", merged)
+    yield _gauges(
+        "people_acts", "What people did to records: edits, corrections, reviews.", ("act",), gate.people
+    )
+    yield _gauge("quarantine_waiting", "Candidates that wait for a person.", gate.waiting)
+    yield _gauge("quarantine_oldest_seconds", "How long the first of them has waited.", gate.waited)
+    refused = {(of, why): count for of, each in gate.refused.items() for why, count in each.items()}
+    help = "What yielded no candidate, of this process."
+    yield _counter("extraction_refused", help, ("extractor", "reason"), refused)
 
 
 def _views(views: Iterable[ProjectionStatus]) -> Iterator[Metric]:
     every = list(views)
     for name, help in _VIEWS.items():
         unit = "" if name == "position" else "_events"
-        values = {view.name: getattr(view, name) for view in every}
-        yield _gauges(f"view_{name}{unit}", help, "view", values)
+        values = {(view.name, view.version): getattr(view, name) for view in every}
+        yield _gauges(f"view_{name}{unit}", help, ("view", "version"), values)
 
 
 def _gauge(name: str, help: str, value: float) -> Metric:
@@ -81,16 +100,16 @@ def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(f"mnemolog_{name}", help, value=value)
 
 
-def _gauges(name: str, help: str, label: str, values: Mapping[Any, float]) -> Metric:
+def _gauges(name: str, help: str, labels: Labels, values: Mapping[Any, float]) -> Metric:
     from prometheus_client.core import GaugeMetricFamily
 
-    return _labelled(GaugeMetricFamily(f"mnemolog_{name}", help, labels=[label]), values)
+    return _labelled(GaugeMetricFamily(f"mnemolog_{name}", help, labels=labels), values)
 
 
-def _counter(name: str, help: str, label: str, values: Mapping[Any, float]) -> Metric:
+def _counter(name: str, help: str, labels: Labels, values: Mapping[Any, float]) -> Metric:
     from prometheus_client.core import CounterMetricFamily
 
-    return _labelled(CounterMetricFamily(f"mnemolog_{name}", help, labels=[label]), values)
+    return _labelled(CounterMetricFamily(f"mnemolog_{name}", help, labels=labels), values)
 
 
 def _labelled(metric: Any, values: Mapping[Any, float]) -> Metric:

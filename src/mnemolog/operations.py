@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -23,14 +25,15 @@ from mnemolog.domain.events import (
     PolicyAdopted,
     Receipt,
 )
+from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.projections import access, catalog
+from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
-from mnemolog.results import Parked, ProjectionStatus, Status
+from mnemolog.results import GateStatus, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
@@ -271,10 +274,37 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=self._sizes(),
+            workers=tuple(self._behind()),
+            gate=self._gate(),
             reads=reads,
             crashes={name: trouble.crashes for name, trouble in self._workers()},
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
+        )
+
+    def _behind(self) -> Iterator[ProjectionStatus]:
+        """How far the workers of the gate are behind the log."""
+        head = self._store.log.head()
+        for name, version, position in self._store.gate.lags():
+            state = "running" if position >= head else "behind"
+            yield ProjectionStatus(name, version, position, head, head - position, 0, 0, state)
+
+    def _gate(self) -> GateStatus:
+        """What the gate decided, and what it did not get to decide on."""
+        store = self._store
+        with store.runner.read("curated") as conn:
+            counts = gate_reads.counts(conn, store.curated)
+            people = gate_reads.acts_of_people(conn, store.curated)
+            since = gate_reads.oldest_waiting(conn, store.curated)
+        candidates, reasons = Counter[str](), dict[str, Counter[str]]()
+        for decision, why, count in counts:
+            status = STANDINGS[decision]
+            candidates[status] += count
+            for reason in why:
+                reasons.setdefault(status, Counter())[reason] += count
+        passed = store.clock.now() - datetime.fromisoformat(since) if since else timedelta()
+        return GateStatus(
+            candidates, reasons, people, since, passed.total_seconds(), dict(store.gate.refused())
         )
 
     def _sizes(self) -> dict[str, int]:
