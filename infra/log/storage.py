@@ -34,6 +34,9 @@ class Statements(Protocol):
     def stream(self, c: Any, stream: str, after_version: int) -> list[Row]:
         """The events of one stream behind a version, in version order."""
 
+    def by_keys(self, c: Any, keys: Collection[str]) -> list[Row]:
+        """The events that have one of these idempotency keys."""
+
     def leaves(self, c: Any, after: int, limit: int) -> list[Row]:
         """Position and leaf hash, in position order."""
 
