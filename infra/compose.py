@@ -276,7 +276,7 @@ def open_store(
     when there are events but not their keys, NotFound for a missing directory with create=False.
     """
     own = own or Parts()
-    if not create and not _exists(path, settings):
+    if not create and not exists(path, settings):
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -362,7 +362,7 @@ def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
     return None if url is None else (url.get_secret_value(), settings.database_schema)
 
 
-def _exists(path: Path, settings: Settings) -> bool:
+def exists(path: Path, settings: Settings) -> bool:
     """Whether there is a memory; with a log elsewhere, whether that has events or the directory was one's before."""
     if _database(path, settings) is not None and (path / LOCK_FILE).exists():
         return True

@@ -40,6 +40,13 @@ _LAYOUT: Final = (
     "CREATE UNIQUE INDEX IF NOT EXISTS views_live ON {schema}.views (name) WHERE state = 'live'",
     "CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (id integer PRIMARY KEY)",
 )
+_USED: Final = (
+    "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r' AND EXISTS "
+    "(SELECT 1 FROM unnest(ARRAY[c.oid, c.reltoastrelid]) h WHERE h <> 0 AND (pg_relation_size(h) > 0 OR EXISTS "
+    "(SELECT 1 FROM pg_index i WHERE i.indrelid = h AND "
+    "pg_relation_size(i.indexrelid) > current_setting('block_size')::int)))"
+)
+"""Tables with a page, here, in what is stored beside them, or in an index, whose first page has no entries."""
 
 
 class PostgresViews:
@@ -222,7 +229,7 @@ class PostgresViews:
     # Rewriting and looking ---------------------------------------------------------------------------------------
 
     def purge(self, file: ViewFile, rewrite: Callable[[Connection], None]) -> bool:
-        """Run `rewrite` in a transaction, then rewrite all tables, so that no deleted byte is left in them.
+        """Run `rewrite` in a transaction, then rewrite all tables ever used, so that no deleted byte is left in them.
 
         False where a reader was in the way: purge again later.
         """
@@ -230,7 +237,7 @@ class PostgresViews:
             rewrite(conn)
         schema = self._schema_of(file)
         with self._connected() as sql:
-            rows = sql.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+            rows = sql.execute(_USED, (schema,)).fetchall()
             if not rows:
                 return True
             try:

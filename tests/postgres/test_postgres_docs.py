@@ -13,7 +13,7 @@ from support import ROOT
 
 
 def test_the_example_leads_from_nothing_to_a_memory(tmp_path: Path, postgres_url: str) -> None:
-    """Two databases, two settings, and `init`; nothing of log and keys is in the directory then."""
+    """Two databases, two settings, and `init`, which can be repeated; nothing of log and keys is in the directory."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     port = re.search(r":(\d+)/", postgres_url)
@@ -27,7 +27,7 @@ def test_the_example_leads_from_nothing_to_a_memory(tmp_path: Path, postgres_url
         "PATH": os.pathsep.join(folders),
     }
     done = subprocess.run(
-        ["sh", "-ec", script],
+        ["sh", "-ec", f"{script}\nmnemolog init ./data"],
         cwd=tmp_path,
         env={**os.environ, **server},
         capture_output=True,
@@ -35,4 +35,5 @@ def test_the_example_leads_from_nothing_to_a_memory(tmp_path: Path, postgres_url
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "Already there: " in done.stdout
     assert not {"log.db", "keys.db", "views"} & {one.name for one in (tmp_path / "data").iterdir()}
