@@ -18,7 +18,8 @@ SESSION_SECONDS: Final = 10.0
 """After so long another member takes over the partitions of one that was killed."""
 _CALL_MS: Final = 10_000
 _READ_SECONDS: Final = 30.0
-_MANUAL: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_id": None}
+ALONE: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_id": None}
+"""The options of a consumer that is in no group."""
 
 
 class GroupSource:
@@ -125,7 +126,7 @@ def read_all(connection: Mapping[str, Any], topic: str) -> Iterator[Any]:
     from kafka.errors import KafkaError
 
     try:
-        with KafkaConsumer(**connection, **_MANUAL) as consumer:
+        with KafkaConsumer(**connection, **ALONE) as consumer:
             parts = [TopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
             consumer.assign(parts)
             ends = consumer.end_offsets(parts)

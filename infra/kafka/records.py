@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mnemolog.consumers.relay import Outgoing
 from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.infra.kafka.connecting import check_reachable, unavailable
-from mnemolog.infra.kafka.consuming import read_all
+from mnemolog.infra.kafka.consuming import ALONE, read_all
 from mnemolog.infra.kafka.producing import Producing
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Following:
             check_reachable(self._connection)
             from kafka import KafkaConsumer, TopicPartition
 
-            consumer = self._consumer = KafkaConsumer(**self._connection, group_id=None)
+            consumer = self._consumer = KafkaConsumer(**self._connection, **ALONE)
             numbers = consumer.partitions_for_topic(self._topic)
             if not numbers:
                 self.close()
