@@ -90,7 +90,7 @@ def test_from_a_runtime_through_the_log_to_the_events_topic(
 def test_the_same_over_a_log_in_postgresql(
     kafka: Kafka, serve: Serve, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Log, keys and the relay's place are in the database, and a relay elsewhere goes on from there."""
+    """Log, keys, views and the relay's place are in the database, and a relay elsewhere goes on from there."""
     database = {
         "MNEMOLOG_DATABASE_URL": postgres_url,
         "MNEMOLOG_KEYS_URL": postgres_url,
@@ -104,7 +104,11 @@ def test_the_same_over_a_log_in_postgresql(
         relay.until(partial(is_level, relay))
         assert relay.terminate() == 0
     ingest.until(lambda: ingest.metric("mnemolog_ingest_appended_total") == 30)
-    assert ingest.terminate() == 0
+    with IngestProducer(kafka.connection["bootstrap_servers"][0], prefix=kafka.prefix) as producer:
+        producer.send("remember", U1, key="r", occurred_at=WHEN, content="Reports go out as PDF.")
+    records = serve("records", **database).ready()
+    records.until(lambda: records.metric("mnemolog_records_sent_total") == 1)
+    assert (ingest.terminate(), records.terminate()) == (0, 0)
     relay = serve("relay", "elsewhere", **database).ready()
     relay.until(lambda: relay.metric("mnemolog_relay_lag") == 0)
     for name, value in database.items():
