@@ -70,7 +70,7 @@ class _Opened:
 class Vectorising:
     """Any thread may use it. embedder: makes the embedder when it is first needed; None for a store without one.
 
-    large: where texts are read of which the event has a preview.
+    large: where texts are read of which the event has a preview. clean: hides in a text what no vector is to hold.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Vectorising:
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
+        self.clean: Callable[[str], str] = lambda text: text
         self._lock, self._stopping = RLock(), Flag()
         self._opened: _Opened | None = None
         self._rows: VectorRows | None = None
@@ -333,7 +334,7 @@ class Vectorising:
                 embedder = self._embedder()
                 self._rows = rows = self._rows or self._files.rows(make=True)
                 assert rows is not None
-                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large)
+                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large, clean=self.clean)
                 self._opened = _Opened(embedder, rows, worker, DenseScan(rows, embedder.space))
             return self._opened
 

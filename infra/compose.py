@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -13,6 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.accesses import Accesses
+from mnemolog.consumers.extracting import Directory
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
@@ -22,20 +23,23 @@ from mnemolog.domain.errors import (
     StoreClosed,
     StoreUnavailable,
 )
-from mnemolog.domain.events import ERASURE, PolicyAdopted
+from mnemolog.domain.events import ERASURE, PolicyAdopted, Recorded
+from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
-from mnemolog.domain.policy import Policy
+from mnemolog.domain.policy import GatePolicy, Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import SealedBlobs, open_blobs
 from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
+from mnemolog.infra.gating import GateWorkers
 from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
-from mnemolog.infra.models import embedder_of, reranking_of
+from mnemolog.infra.model_loading import embedder_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
+from mnemolog.infra.vector_folder import INDEX_FOLDER, VECTORS_FILE, VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -52,11 +56,9 @@ from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
 
 if TYPE_CHECKING:  # they bring numpy or a driver along, which an empty store has no use for
-    from mnemolog.infra.index import EdgeIndex
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
     from mnemolog.infra.postgres.log import PostgresEventLog
     from mnemolog.infra.postgres.views import PostgresViews
-    from mnemolog.infra.vectors import SqliteVectors
     from mnemolog.projections.embedding import Embedder
 
     Log = SqliteEventLog | PostgresEventLog
@@ -66,13 +68,12 @@ LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
-VECTORS_FILE: Final = "vectors.db"
-INDEX_FOLDER: Final = "index"
 ROOT_KEY_FILE: Final = "root.key"
 WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
 _HEARD: Final = frozenset({PolicyAdopted.topic, *ERASURE})
 _PAGE: Final = 500
+__all__ = ["VECTORS_FILE", "Store", "open_store"]
 
 
 @dataclass(slots=True)
@@ -96,6 +97,7 @@ class Store:
     summarising: Summarising
     accesses: Accesses
     leadership: Leadership
+    extractors: Sequence[Extractor] = (Rules(),)
     policy: Policy = DEFAULT_POLICY
     reranking: Reranking = field(default_factory=lambda: Reranking(None))
     position: int = 0
@@ -109,9 +111,15 @@ class Store:
     """How far the log was looked at for what other processes did, and the number that grows with it."""
     _hearing: RLock = field(default_factory=RLock)
     records: RecordTables = field(init=False)
+    gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
         self.records = RecordTables(self.curated)
+        directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
+        self.gate = GateWorkers(
+            self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
+        )
+        self.summarising.clean = self.vectors.clean = self.gate.masking.text
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -167,14 +175,19 @@ class Store:
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""
         ids = self.vault.resolve(scope, create=False)
-        if ids is None or ids.session is None:
-            return None
-        if ids.session not in self.zones:
-            with self.runner.read("turns") as conn:
-                found = turns_view.session(conn, ids.session)
+        return None if ids is None or ids.session is None else self._zone_of_session(ids.session, None)
+
+    def _zone(self, recorded: Recorded) -> tzinfo | None:
+        session = recorded.envelope.scope.session
+        return None if session is None else self._zone_of_session(session, recorded.position)
+
+    def _zone_of_session(self, session: str, at_least: int | None) -> tzinfo | None:
+        if session not in self.zones:
+            with self.runner.read("turns", at_least) as conn:
+                found = turns_view.session(conn, session)
             name = found.timezone if found else None
-            self.zones[ids.session] = zone_named(name) if name else None
-        return self.zones[ids.session]
+            self.zones[session] = zone_named(name) if name else None
+        return self.zones[session]
 
     def begin(self, background: bool, lead: Callable[[], None]) -> None:
         """Take up the policy, hear of commits, and start the workers: views first, what reads them after.
@@ -193,6 +206,7 @@ class Store:
 
     def _start(self) -> None:
         self.runner.start()
+        self.gate.start()
         self.vectors.start()
         self.summarising.start()
 
@@ -207,9 +221,19 @@ class Store:
         self.views.refresh()
 
     def adopt(self, policy: Policy) -> None:
-        """Decide by this policy from here on."""
+        """Decide by this policy from here on. What was folded under another one is `refold`ed by who adopts it."""
         self.policy = policy
         self.summarising.rule = policy.summaries
+        self.summarising.on = policy.gate.mode == "full"
+        self.gate.adopt(policy.gate)
+        self.runner.know(self._folded_under(policy))
+
+    def refold(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Rebuild, beside the live ones, the views that the policy decides about; then switch."""
+        self.runner.change(self._folded_under(self.policy), progress)
+
+    def _folded_under(self, policy: Policy) -> tuple[Projection, ...]:
+        return self.curated.under(policy.gate), self.turns.under(policy.gate.masked)
 
     def close(self) -> None:
         """Stop the workers and let go of the directory. Idempotent; a forked child only lets go."""
@@ -218,6 +242,7 @@ class Store:
             return
         self.closed = True
         self.leadership.stop()
+        self.gate.stop()
         self.summarising.stop()
         self.vectors.close()
         with suppress(MnemologError):  # a full disk must not keep the directory locked
@@ -229,23 +254,28 @@ class Store:
         self.leadership.release()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of the caller's own. embedder, reranker: instead of those of the settings; extractor: beside the rules."""
+
+    clock: Clock | None = None
+    ids: Ids | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    extractor: Extractor | None = None
+
+
 @contextmanager
 def open_store(
-    path: Path,
-    settings: Settings,
-    *,
-    create: bool = True,
-    clock: Clock | None = None,
-    ids: Ids | None = None,
-    embedder: Embedder | None = None,
-    reranker: Reranker | None = None,
+    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None
 ) -> Iterator[Store]:
-    """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
+    """Open a data directory, made if missing and `create`.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
     when there are events but not their keys, NotFound for a missing directory with create=False.
     """
+    own = own or Parts()
     if not create and not _exists(path, settings):
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
@@ -257,9 +287,8 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            parts = clock or SystemClock(), ids or UuidV7(), embedder
-            store = _assemble(path, settings, leadership, *parts)
-            store.reranking = reranking_of(settings, reranker)
+            store = _assemble(path, settings, leadership, own)
+            store.reranking = reranking_of(settings, own.reranker)
             try:
                 yield store
             except BaseException:
@@ -291,17 +320,17 @@ def _assemble(
     path: Path,
     settings: Settings,
     leadership: Leadership,
-    clock: Clock,
-    ids: Ids,
-    embedder: Embedder | None,
+    own: Parts,
 ) -> Store:
+    clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
+        gate = (adopted_policy(log) or DEFAULT_POLICY).gate
         blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
-        catalog, turns, curated = _searched(path, settings, blobs)
+        catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership, settings.index), settings, embedder, blobs)
+        vectors = _vectors(log, VectorFolder(path, leadership, settings.index), settings, own.embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -321,45 +350,10 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            position=log.head(),
+            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
         )
         undo.pop_all()
         return store
-
-
-@dataclass(frozen=True, slots=True)
-class VectorFolder:
-    """The vectors and the index of a data directory. Neither is made before it is needed."""
-
-    path: Path
-    leadership: Leadership
-    kind: str
-
-    def rows(self, *, make: bool) -> SqliteVectors | None:
-        file = self.path / VECTORS_FILE
-        if not make and not file.exists():
-            return None
-        from mnemolog.infra.vectors import SqliteVectors
-
-        return SqliteVectors(file)
-
-    def index(self, *, make: bool) -> EdgeIndex | None:
-        folder = self.path / INDEX_FOLDER
-        if self.kind == "none" or not self.leadership.leads:
-            return None
-        if not make and not folder.exists():
-            return None
-        from mnemolog.infra.index import EdgeIndex
-
-        return EdgeIndex(folder)
-
-    def erased_elsewhere(self) -> int | None:
-        folder = self.path / INDEX_FOLDER
-        if self.leadership.leads or not folder.exists():
-            return None
-        from mnemolog.infra.index import erased_to
-
-        return erased_to(folder)
 
 
 def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
@@ -446,11 +440,14 @@ def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | 
     return PostgresLexicalIndex(name)
 
 
-def _searched(path: Path, settings: Settings, blobs: SealedBlobs) -> tuple[Catalog, Turns, Curated]:
+def _searched(
+    path: Path, settings: Settings, blobs: SealedBlobs, gate: GatePolicy
+) -> tuple[Catalog, Turns, Curated]:
     """The projections that others read by name, two of them with an index of words."""
     analyzer = default_analyzer()
     lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
-    return Catalog(), Turns(lexical[0], lexical[1], analyzer, blobs), Curated(lexical[2], analyzer)
+    turns = Turns(lexical[0], lexical[1], analyzer, blobs, gate.masked)
+    return Catalog(), turns, Curated(lexical[2], analyzer, gate)
 
 
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:

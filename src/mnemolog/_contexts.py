@@ -218,7 +218,8 @@ class Contexts:
             return []
         view = views.of("turns", asked.scope)
         rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
-        spoken = [row for row in reversed(rows) if row.role != "system"]
+        hide = self._store.gate.masking.row
+        spoken = [hide(row) for row in reversed(rows) if row.role != "system"]
         covered = summary.last if summary is not None and summary.session == asked.session else 0
         keep = self._store.policy.summaries.keep
         return [row for at, row in enumerate(spoken) if at < keep or row.position > covered]
