@@ -30,6 +30,7 @@ from mnemolog.infra.blobs import FileBlobs
 from mnemolog.infra.clock import SystemClock, UuidV7
 from mnemolog.infra.leadership import LOCK_FILE, Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
+from mnemolog.infra.marks import check_mark
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
@@ -230,8 +231,11 @@ def open_store(
     ids: Ids | None = None,
     embedder: Embedder | None = None,
     reranker: Reranker | None = None,
+    moving: bool = False,
 ) -> Iterator[Store]:
     """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
+
+    moving: also what was moved, or is being moved; else that raises StoreMoved.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
@@ -249,7 +253,7 @@ def open_store(
     try:
         with leadership.opening():
             parts = clock or SystemClock(), ids or UuidV7(), embedder
-            store = _assemble(path, settings, leadership, *parts)
+            store = _assemble(path, settings, leadership, *parts, moving=moving)
             store.reranking = _reranking(settings, reranker)
             try:
                 yield store
@@ -283,9 +287,11 @@ def _assemble(
     clock: Clock,
     ids: Ids,
     embedder: Embedder | None,
+    *,
+    moving: bool,
 ) -> Store:
     with ExitStack() as undo:
-        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
+        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
         catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
         lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
         turns = Turns(lexical[0], lexical[1], analyzer, blobs)
@@ -395,13 +401,15 @@ def _exists(path: Path, settings: Settings) -> bool:
 
 
 def _files(
-    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool, moving: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
+    if not moving:
+        check_mark(log.stored.mark())
     views = _views(path, settings, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views

@@ -72,6 +72,17 @@ class FileBlobs:
             opened.append(data.decode())
         return "".join(opened)[start - first * CHUNK_CHARS : end - first * CHUNK_CHARS]
 
+    def sealed(self, event_id: str) -> bytes:
+        """A text as it is stored. Raises NotFound."""
+        try:
+            return self._path(event_id).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(f"no blob for event {event_id}") from None
+
+    def carry(self, event_id: str, sealed: bytes) -> None:
+        """Store what `sealed` of another store gave, durably."""
+        self._write(event_id, [sealed])
+
     def delete(self, event_id: str) -> bool:
         """Unlink a text; True when there was one."""
         path = self._path(event_id)
@@ -105,11 +116,14 @@ class FileBlobs:
         return self._folder / event_id
 
     def _store(self, event_id: str, sealed: list[bytes]) -> None:
+        head = _MAGIC + struct.pack(f">I{len(sealed)}I", len(sealed), *map(len, sealed))
+        self._write(event_id, [head, *sealed])
+
+    def _write(self, event_id: str, parts: list[bytes]) -> None:
         path = self._path(event_id)
         half = path.with_suffix(".half")
         with half.open("wb") as file:
-            file.write(_MAGIC + struct.pack(f">I{len(sealed)}I", len(sealed), *map(len, sealed)))
-            file.writelines(sealed)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         half.rename(path)

@@ -40,6 +40,9 @@ class Statements(Protocol):
     def rows(self, c: Any, after: int, limit: int) -> list[tuple[Any, ...]]:
         """Position, stream, version, topic, key, leaf and state, in position order."""
 
+    def mark(self, c: Any) -> str | None:
+        """What was noted about the log as a whole; None when nothing was."""
+
 
 class Storage(Protocol):
     """The connection that writes: one transaction at a time, by whoever holds the commit lock."""
