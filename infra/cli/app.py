@@ -14,6 +14,7 @@ from mnemolog.infra.cli import (
     governing,
     importing,
     logs,
+    moving,
     operating,
     reading,
     stating,
@@ -73,6 +74,7 @@ logs.register(group("log", "Read and check the log of everything that happened."
 operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
 )
+moving.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
 
 
