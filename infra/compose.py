@@ -108,7 +108,7 @@ class Store:
     records: RecordTables = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records = RecordTables(self.curated)
+        self.records, self.position = RecordTables(self.curated), self.log.head()
         self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
 
     def check_open(self) -> None:
@@ -253,7 +253,7 @@ def open_store(
     try:
         with leadership.opening():
             parts = clock or SystemClock(), ids or UuidV7(), embedder
-            store = _assemble(path, settings, leadership, *parts, moving=moving)
+            store = _assemble(path, settings, leadership, *parts, moving)
             store.reranking = _reranking(settings, reranker)
             try:
                 yield store
@@ -287,7 +287,6 @@ def _assemble(
     clock: Clock,
     ids: Ids,
     embedder: Embedder | None,
-    *,
     moving: bool,
 ) -> Store:
     with ExitStack() as undo:
@@ -318,7 +317,6 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            position=log.head(),
         )
         undo.pop_all()
         return store
