@@ -20,6 +20,7 @@ from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
 from mnemolog.infra.postgres.connecting import CLOSED, configure, parameters, schema_name
 from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
+from mnemolog.infra.postgres.walls import wall_of_log
 
 _LOCK_SPACE: Final = 0x6D6E656D << 32
 """Our half of the numbers of advisory locks; the other half is the table."""
@@ -86,12 +87,13 @@ class LogRecorder(PostgresApplicationRecorder):
         return [self._first_layout(), self._second_layout()]
 
     def _second_layout(self) -> list[str]:
-        """A mark on the log as a whole, and what refuses appends to one that is closed."""
+        """A mark on the log as a whole, what refuses appends to one that is closed, and the wall between tenants."""
         table, schema = self.qualified, self.datastore.schema
         return [
             f"CREATE TABLE IF NOT EXISTS {schema}.marks (mark text NOT NULL)",
             f"CREATE OR REPLACE FUNCTION {table}_closed() RETURNS trigger LANGUAGE plpgsql AS "
             f"$$BEGIN RAISE EXCEPTION 'the log is closed' USING ERRCODE = '{CLOSED}'; END$$",
+            *wall_of_log(table),
         ]
 
     def _first_layout(self) -> list[str]:

@@ -22,6 +22,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.postgres.bulk import copy_rows
 from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
+from mnemolog.infra.postgres.privileges import Roles
+from mnemolog.infra.postgres.walls import wall_of_views
 from mnemolog.projections.bulk import BULK_INSERT
 from mnemolog.projections.ports import ViewSize
 from mnemolog.projections.versions import ViewFile
@@ -33,13 +36,25 @@ _AT_FAULT: Final = frozenset({"08", "40", "53", "55", "57", "58", "XX", "25006",
 _LARGE: Final = 1 << 20
 """Bytes of a table from which on its statistics matter."""
 _LAYOUT: Final = (
-    "CREATE SCHEMA IF NOT EXISTS {schema}",
     "CREATE TABLE IF NOT EXISTS {schema}.views (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
     " name text NOT NULL, version text NOT NULL, generation integer NOT NULL, state text NOT NULL,"
     " UNIQUE (name, generation))",
     "CREATE UNIQUE INDEX IF NOT EXISTS views_live ON {schema}.views (name) WHERE state = 'live'",
     "CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (id integer PRIMARY KEY)",
 )
+
+
+def _layout(schema: str) -> list[list[str]]:
+    """What each version of the tables adds. Every statement may be repeated."""
+    roles = Roles.of(schema.removesuffix("_views"))
+    there = f"SELECT '{schema}_' || name || '_' || generation AS place FROM {schema}.views"
+    return [
+        [*first_statements(schema), *(statement.format(schema=schema) for statement in _LAYOUT)],
+        [
+            wall_of_views(schema, roles.reader, roles.auditor),
+            f"SELECT {schema}.wall(place) FROM ({there}) v WHERE to_regnamespace(place) IS NOT NULL",
+        ],
+    ]
 
 
 class PostgresViews:
@@ -59,13 +74,15 @@ class PostgresViews:
         self._keeper: psycopg.Connection[Any] | None = None
         self._closed = False
         self._engine = _engine(self._parameters, self._session)
-        with self._table() as sql:
-            if sql.execute("SELECT to_regclass(%s)", (f"{schema}.alive",)).fetchone() == (None,):
-                sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space("layout"),))
-                for statement in _LAYOUT:
-                    sql.execute(statement.format(schema=schema))
-            self._look(sql)
-        self._sweep()
+        try:
+            with self._table() as sql:
+                turn = f"SELECT pg_advisory_xact_lock({self._space('layout')}, 0)"
+                bring_up_to_date(sql, schema, _layout(schema), turn)
+                self._look(sql)
+            self._sweep()
+        except BaseException:
+            self.close()
+            raise
 
     # Which are live ----------------------------------------------------------------------------------------------
 
@@ -112,6 +129,7 @@ class PostgresViews:
             sql.execute(
                 f"UPDATE {table} SET state = 'retired' WHERE name = %s AND state = 'live'", (file.name,)
             )
+            sql.execute(f"SELECT {self._schema}.wall(%s)", (self._schema_of(file),))
             made = sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (self._id(file),))
             if made.rowcount != 1:
                 raise NotFound(f"there is no view {self._schema_of(file)}")
