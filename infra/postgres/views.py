@@ -24,8 +24,9 @@ from mnemolog.infra.postgres.bulk import copy_rows
 from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
 from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
 from mnemolog.infra.postgres.privileges import Roles
-from mnemolog.infra.postgres.walls import wall_of_views
+from mnemolog.infra.postgres.walls import SETTING, wall_of_views
 from mnemolog.projections.bulk import BULK_INSERT
+from mnemolog.projections.confining import CONFINE
 from mnemolog.projections.ports import ViewSize
 from mnemolog.projections.versions import ViewFile
 
@@ -73,7 +74,8 @@ class PostgresViews:
         self._lost: set[ViewFile] = set()
         self._keeper: psycopg.Connection[Any] | None = None
         self._closed = False
-        self._engine = _engine(self._parameters, self._session)
+        self._roles = Roles.of(schema.removesuffix("_views"))
+        self._engine = _engine(self._parameters, self._session, self._roles.reader)
         try:
             with self._table() as sql:
                 turn = f"SELECT pg_advisory_xact_lock({self._space('layout')}, 0)"
@@ -406,15 +408,27 @@ def _driver(conn: Connection) -> psycopg.Connection[Any]:
     return cast("psycopg.Connection[Any]", conn.connection.driver_connection)
 
 
-def _engine(settings: dict[str, Any], session: dict[str, str]) -> Engine:
+def _confined(conn: Connection, role: str, tenant: str | None) -> None:
+    """Step down to the role that sees one tenant, or back up, until the transaction ends."""
+    _driver(conn).execute(
+        "SELECT set_config('role', %s, true), set_config(%s, %s, true)",
+        ("none" if tenant is None else role, SETTING, tenant or ""),
+    )
+
+
+def _engine(settings: dict[str, Any], session: dict[str, str], reader: str) -> Engine:
     # We begin transactions ourselves, in the same round trip as the locks.
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=4, max_overflow=28
     )
 
     @event.listens_for(engine, "connect")
-    def prepare(_: Any, record: Any) -> None:
+    def prepare(driver: Any, record: Any) -> None:
         record.info[BULK_INSERT] = copy_rows
+        # Where the roles were not set up, or this one is not to step down, there is no second wall.
+        may = driver.execute("SELECT pg_has_role(to_regrole(%s)::oid, 'MEMBER')", (reader,)).fetchone()
+        if may == (True,):
+            record.info[CONFINE] = lambda conn, tenant: _confined(conn, reader, tenant)
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
     def unlogged(_: Any, __: Any, statement: str, values: Any, ___: Any, ____: Any) -> tuple[str, Any]:

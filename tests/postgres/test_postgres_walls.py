@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from face_world import VIEWS, dump_hashes, open_memory
-from mnemolog import Memory, Scope
+from mnemolog import ANY, Memory, Scope, _reading
+from mnemolog._recalling import Asked
+from mnemolog.domain.scope import ScopeIds
 from mnemolog.errors import StoreUnavailable
 from mnemolog.infra.settings import Settings
+from mnemolog.projections.scopes import ScopeTable
 from postgres_world import new_schema
 from summaries_world import SMALL, session_of, worker
 from support import require_module
@@ -26,6 +31,7 @@ from mnemolog.infra.postgres.privileges import Roles, key_privileges, privileges
 pytestmark = [pytest.mark.postgres, pytest.mark.embedded]
 
 TENANTS = ("acme", "bolt")
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 def fill(memory: Memory) -> None:
@@ -255,3 +261,40 @@ def test_the_keys_have_a_role_of_their_own(postgres_url: str, tmp_path: Path) ->
     with open_memory(tmp_path / "data", settings=theirs) as memory:
         assert [one.content for one in memory.records(Scope("acme"))] == ["kept"]
         memory.operations.rotate_root_key()
+
+
+def test_a_broken_scope_check_stops_at_the_wall(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recall that asks for every scope there is still gets one tenant's rows; without the wall it gets both."""
+
+    def every(table: ScopeTable, conn: Connection, ids: ScopeIds, **_: object) -> dict[int, ScopeIds]:
+        return dict.fromkeys(range(1, 50), ids)
+
+    monkeypatch.setattr(ScopeTable, "visible", every)
+    scope = Scope("acme", user="u-1", project="p", session="s-1")
+    crossed = {}
+    for role in (deployed.roles.writer, "postgres"):
+        if role == "postgres":
+            monkeypatch.setattr(_reading, "confine", lambda conn, tenant: None)
+        with open_memory(deployed.path, settings=deployed.settings(role)) as memory:
+            hits = memory.recall(scope, "budget answers reports", k=50)
+            records = memory.records(scope, history=True)
+            shown = memory.context(scope, "budget answers reports", budget=3000).text
+        crossed[role] = "bolt" in f"{hits}{records}{shown}"
+        assert "acme" in f"{hits}{records}"
+        assert "acme" in shown
+    assert crossed == {deployed.roles.writer: False, "postgres": True}
+
+
+def test_the_wall_changes_no_answer(deployed: Deployment) -> None:
+    """Scores, records, contexts and exports over all tenants: as without roles."""
+    scope, answers = Scope("bolt", user="u-1", project="p", session="s-1"), []
+    for role in ("postgres", deployed.roles.writer):
+        with open_memory(deployed.path, settings=deployed.settings(role)) as memory:
+            hits = memory._reader.recall(scope, "budget", 20, Asked(now=NOW))
+            records = memory.records(scope, history=True, now=NOW)
+            everywhere = memory._reader.recall(Scope(ANY, user=ANY, project=ANY), "budget", 20, Asked(now=NOW))
+            answers.append((hits, records, everywhere))
+    assert answers[0] == answers[1]
+    assert all(answers[0])
