@@ -43,6 +43,10 @@ class KeyDatabase(Protocol):
         """The file; for a server a name below no folder of this machine."""
 
     @property
+    def copies(self) -> str:
+        """Where wrapped bytes stay that were deleted here, until the root key is rotated; empty for nowhere."""
+
+    @property
     def root(self) -> RootKeyProvider: ...
 
     @property

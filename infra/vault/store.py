@@ -66,6 +66,16 @@ class KeyStore:
     def root(self) -> RootKeyProvider:
         return self._database.root
 
+    @property
+    def copies(self) -> str:
+        """As `KeyDatabase.copies`."""
+        return self._database.copies
+
+    def root_fingerprint(self) -> str:
+        """Tells root keys of this store apart, and tells nothing about them."""
+        with self._database.read() as connection:
+            return get_meta(connection, "root").hex()
+
     def reserve(self, count: int = BLOCK) -> range:
         """Leaf numbers that nobody else gets, in this process or another, after a crash or not."""
         if count < 1:

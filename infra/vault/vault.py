@@ -200,6 +200,15 @@ class Vault:
             raise InvalidInput("pass the new root key: an environment variable cannot be changed from here")
         self._store.rotate(generate_root_key() if new is None else new)
 
+    @property
+    def copies(self) -> str:
+        """Where wrapped keys stay after their destruction, until the root key is rotated; empty for nowhere."""
+        return self._store.copies
+
+    def root_fingerprint(self) -> str:
+        """Tells the store's root keys apart, and tells nothing about them."""
+        return self._store.root_fingerprint()
+
     def check_origin(self, other: Vault) -> None:
         """Raise AnotherLog, or InvalidInput, where `take_over` would."""
         self._store.check_origin(other._store)

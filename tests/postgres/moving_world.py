@@ -7,14 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
 from embedding_fakes import Bigrams, embedding_memory
 from face_world import U1, U2, VIEWS, open_memory
 from mnemolog import Memory, Scope
 from mnemolog._recalling import Asked
 from mnemolog.infra.settings import Settings
-from mnemolog.infra.vault import encode_root_key
 from postgres_world import new_schema
 
 SECRET = "zyxwombatqk"
@@ -24,13 +21,13 @@ QUERIES = ("budget friday", "예산 금요일", "large output")
 FILES = Settings.load(durability="os")
 
 
-def in_postgres(url: str) -> Settings:
-    """Log, views and keys in schemas of their own, under a root key that is in no file."""
+def in_postgres(url: str, root: Path) -> Settings:
+    """Log, views and keys in schemas of their own, under a root key in another folder."""
     return Settings.load(
         database_url=url,
         keys_url=url,
         database_schema=new_schema(),
-        root_key=SecretStr(encode_root_key(bytes(range(32)))),
+        root_key_file=root,
         durability="os",
     )
 

@@ -16,7 +16,7 @@ from moving_world import FILES, GONE, SECRET, fill, in_postgres, made, opened, s
 
 from embedding_fakes import Bigrams, embedding_memory
 from face_world import ACME, U1, U2, agent, dump_hashes, everything, files_with, open_memory
-from mnemolog import FORGOTTEN, Memory
+from mnemolog import FORGOTTEN, ErasureReceipt, Memory
 from mnemolog.errors import (
     AccessDenied,
     AnotherLog,
@@ -31,7 +31,6 @@ from mnemolog.errors import (
 from mnemolog.infra.compose import open_store
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.settings import Settings
-from mnemolog.infra.vault import encode_root_key
 from mnemolog.moving import MoveReceipt, move
 from support import require_module
 
@@ -55,8 +54,8 @@ def files(tmp_path: Path, prepared: tuple[Path, dict[str, Any]]) -> dict[str, An
 
 
 @pytest.fixture
-def server(postgres_url: str) -> Settings:
-    return in_postgres(postgres_url)
+def server(tmp_path: Path, postgres_url: str) -> Settings:
+    return in_postgres(postgres_url, tmp_path / "secure" / "root.key")
 
 
 def there(tmp_path: Path, server: Settings, **options: Any) -> MoveReceipt:
@@ -102,12 +101,12 @@ def test_the_keys_are_under_the_root_key_of_the_target(
     with opened(tmp_path / "files", FILES) as memory:
         before, refused = memory.operations.status().keys, memory.operations.status().refused_late
     there(tmp_path, server)
-    other = server.model_copy(update={"root_key": None, "root_key_file": tmp_path / "files" / "root.key"})
+    other = server.model_copy(update={"root_key_file": tmp_path / "files" / "root.key"})
     with pytest.raises(KeysMissing):
         opened(tmp_path / "server", other)
     with opened(tmp_path / "server", server) as memory:
         status = memory.operations.status()
-        assert {**before, "root_key": "environment"} == {**status.keys, "next_leaf": before["next_leaf"]}
+        assert before == {**status.keys, "next_leaf": before["next_leaf"]}
         assert status.keys["next_leaf"] >= before["next_leaf"]
         assert memory.record_turn(
             U1, role="user", content="budget 0 friday 예산 금요일\x00", key="k-0"
@@ -127,9 +126,13 @@ def test_it_goes_on_there_and_comes_back_into_the_old_place(
         note = memory.remember(U1, f"{SECRET} again")
         large = memory.record_tool_result(U1, output="large and new " * 9_000)
         for gone in (memory.records(U1)[0].record_id, note.record_id):
-            assert not memory.erase(U1, record=gone).apply().pending
+            assert due(memory.erase(U1, record=gone).apply()) == ["keys"]
         kept = memory.read_output(U1, large.event_id, start=0, end=9).text
-        assert not memory.erase(ACME, subject="u-2").apply().pending
+        assert due(memory.erase(ACME, subject="u-2").apply()) == ["keys"]
+    with pytest.raises(StoreInUse, match="keys rotate"):
+        back(tmp_path, server, "files")
+    with opened(tmp_path / "server", server) as memory:
+        memory.operations.rotate_root_key()
         hashes = dump_hashes(memory)
     receipt = back(tmp_path, server, "files")
     assert 0 < receipt.carried < receipt.events
@@ -142,6 +145,11 @@ def test_it_goes_on_there_and_comes_back_into_the_old_place(
         forgotten = [each for each in memory.log(limit=1000) if each.event is FORGOTTEN]
         assert len(forgotten) > 12
     assert files_with(tmp_path / "files", SECRET, "Reports go out as PDF") == set()
+
+
+def due(receipt: ErasureReceipt) -> list[str]:
+    """The stores in which something of an erasure is left."""
+    return [store.store for store in receipt.stores if store.due or store.readable]
 
 
 # Cut off -------------------------------------------------------------------------------------------------------------
@@ -221,12 +229,11 @@ def test_killed_anywhere_it_is_run_again_and_finishes(
 
 def plain(settings: Settings) -> str:
     """Settings as JSON, secrets readable."""
-    fields = ("database_url", "keys_url", "root_key")
-    secrets = {name: getattr(settings, name) for name in fields}
-    values = {name: value.get_secret_value() for name, value in secrets.items() if value is not None}
-    return json.dumps(
-        {**values, "database_schema": settings.database_schema, "durability": settings.durability}
-    )
+    urls = {name: getattr(settings, name) for name in ("database_url", "keys_url")}
+    values = {name: url.get_secret_value() for name, url in urls.items() if url is not None}
+    if settings.root_key_file is not None:
+        values["root_key_file"] = str(settings.root_key_file)
+    return json.dumps({**values, "database_schema": settings.database_schema, "durability": "os"})
 
 
 def test_what_was_erased_between_two_runs_is_not_brought(
@@ -402,6 +409,6 @@ def test_a_root_key_is_needed_on_the_other_side(
 ) -> None:
     """A target whose root key is not the one of its key store is not touched."""
     there(tmp_path, server)
-    wrong = server.model_copy(update={"root_key": type(server.root_key)(encode_root_key(bytes(32)))})
+    wrong = server.model_copy(update={"root_key_file": tmp_path / "files" / "root.key"})
     with pytest.raises(KeysMissing):
         move(tmp_path / "server", tmp_path / "back", settings=wrong, to_settings=FILES)

@@ -294,7 +294,9 @@ def test_the_wall_changes_no_answer(deployed: Deployment) -> None:
         with open_memory(deployed.path, settings=deployed.settings(role)) as memory:
             hits = memory._reader.recall(scope, "budget", 20, Asked(now=NOW))
             records = memory.records(scope, history=True, now=NOW)
-            everywhere = memory._reader.recall(Scope(ANY, user=ANY, project=ANY), "budget", 20, Asked(now=NOW))
+            everywhere = memory._reader.recall(
+                Scope(ANY, user=ANY, project=ANY), "budget", 20, Asked(now=NOW)
+            )
             answers.append((hits, records, everywhere))
     assert answers[0] == answers[1]
     assert all(answers[0])
