@@ -8,15 +8,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
+from shutil import rmtree
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mnemolog.consumers.accesses import Accesses
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
-    InvalidInput,
+    KeysMissing,
     MnemologError,
     NotFound,
     StoreClosed,
@@ -26,11 +26,13 @@ from mnemolog.domain.events import ERASURE, PolicyAdopted
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.blobs import FileBlobs
-from mnemolog.infra.clock import SystemClock, UuidV7
-from mnemolog.infra.leadership import LOCK_FILE, Leadership
+from mnemolog.infra.blobs import SealedBlobs, open_blobs
+from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
+from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
+from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.marks import check_mark
+from mnemolog.infra.models import embedder_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
@@ -84,7 +86,7 @@ class Store:
     ids: Ids
     vault: Vault
     log: Log
-    blobs: FileBlobs
+    blobs: SealedBlobs
     views: Views
     runner: Runner
     catalog: Catalog
@@ -109,7 +111,6 @@ class Store:
 
     def __post_init__(self) -> None:
         self.records, self.position = RecordTables(self.curated), self.log.head()
-        self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -254,7 +255,7 @@ def open_store(
         with leadership.opening():
             parts = clock or SystemClock(), ids or UuidV7(), embedder
             store = _assemble(path, settings, leadership, *parts, moving)
-            store.reranking = _reranking(settings, reranker)
+            store.reranking = reranking_of(settings, reranker)
             try:
                 yield store
             except BaseException:
@@ -265,12 +266,14 @@ def open_store(
         raise
 
 
-def zone_named(name: str) -> tzinfo:
-    """The zone of an IANA name. Raises InvalidInput for one that does not exist."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(f"no time zone {name!r}: use an IANA name such as Asia/Seoul") from None
+@contextmanager
+def open_log(path: Path, settings: Settings, clock: Clock) -> Iterator[tuple[Vault, Log]]:
+    """Keys and log alone, for who passes events on. Errors as `open_store`."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as undo:
+        with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
+            found = _keys_and_log(path, settings, clock, undo)
+        yield found
 
 
 def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
@@ -291,13 +294,11 @@ def _assemble(
 ) -> Store:
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
-        catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
-        lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
-        turns = Turns(lexical[0], lexical[1], analyzer, blobs)
-        curated = Curated(lexical[2], analyzer)
+        blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
+        catalog, turns, curated = _searched(path, settings, blobs)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder, blobs)
+        vectors = _vectors(log, VectorFolder(path, leadership, settings.index), settings, embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -322,43 +323,13 @@ def _assemble(
         return store
 
 
-def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:
-    """What makes the embedder of the settings when it is needed; None for none."""
-    return None if settings.embedder == "none" else lambda: _embedder(settings)
-
-
-def _embedder(settings: Settings) -> Embedder:
-    from mnemolog.infra.embedders import FolderEmbedder, OpenAIEmbedder, SentenceEmbedder
-
-    dimensions = settings.embedder_dimensions
-    if dimensions is None:
-        return SentenceEmbedder()
-    if not settings.embedder_is_url:
-        return FolderEmbedder(Path(settings.embedder), dimensions)
-    key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
-    return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
-
-
-def _reranking(settings: Settings, given: Reranker | None) -> Reranking:
-    """The given one, else that of the settings, else none."""
-    folder = settings.reranker
-    if given is not None:
-        return Reranking(lambda: given)
-    return Reranking(None if folder is None else lambda: _reranker(folder))
-
-
-def _reranker(folder: Path) -> Reranker:
-    from mnemolog.infra.embedders import FolderReranker
-
-    return FolderReranker(folder)
-
-
 @dataclass(frozen=True, slots=True)
 class VectorFolder:
     """The vectors and the index of a data directory. Neither is made before it is needed."""
 
     path: Path
     leadership: Leadership
+    kind: str
 
     def rows(self, *, make: bool) -> SqliteVectors | None:
         file = self.path / VECTORS_FILE
@@ -370,7 +341,7 @@ class VectorFolder:
 
     def index(self, *, make: bool) -> EdgeIndex | None:
         folder = self.path / INDEX_FOLDER
-        if not self.leadership.leads:
+        if self.kind == "none" or not self.leadership.leads:
             return None
         if not make and not folder.exists():
             return None
@@ -394,23 +365,32 @@ def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
 
 
 def _exists(path: Path, settings: Settings) -> bool:
-    """Whether there is a memory; with a log elsewhere, whether the directory has been one's before."""
-    return (path / LOCK_FILE if _database(path, settings) else path / LOG_FILE).exists()
+    """Whether there is a memory; with a log elsewhere, whether that has events or the directory was one's before."""
+    if _database(path, settings) is not None and (path / LOCK_FILE).exists():
+        return True
+    return _has_log(path, settings)
 
 
 def _files(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool, moving: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
+    vault, log = _keys_and_log(path, settings, clock, undo, moving=moving)
+    views = _views(path, settings, sweep=sweep)
+    undo.callback(views.close)
+    return vault, log, views
+
+
+def _keys_and_log(
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, moving: bool = False
+) -> tuple[Vault, Log]:
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
     if not moving:
         check_mark(log.stored.mark())
-    views = _views(path, settings, sweep=sweep)
-    undo.callback(views.close)
-    return vault, log, views
+    return vault, log
 
 
 def _vault(path: Path, settings: Settings) -> Vault:
@@ -418,6 +398,10 @@ def _vault(path: Path, settings: Settings) -> Vault:
     root, fresh = root_key_provider(path, settings), not _has_log(path, settings)
     if settings.keys_url is None:
         file = path / KEYS_FILE
+        if settings.database_url is not None and not (fresh or file.exists()):
+            raise KeysMissing(
+                f"the keys of this log are not in {file}: set MNEMOLOG_KEYS_URL, or restore them"
+            )
         return open_vault(file, root, create=fresh and not file.exists())
     from mnemolog.infra.postgres.keys import open_postgres_vault
 
@@ -446,21 +430,27 @@ def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
 
 
 def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
-    database = _database(path, settings)
-    if database is None:
+    url = settings.views_database
+    if url is None:
         return SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
     from mnemolog.infra.postgres.views import PostgresViews
 
-    url, schema = database
-    return PostgresViews(url, schema=f"{schema}_views")
+    return PostgresViews(url.get_secret_value(), schema=f"{settings.database_schema}_views")
 
 
 def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
-    if _database(path, settings) is None:
+    if settings.views_database is None:
         return SqliteLexicalIndex(name)
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
 
     return PostgresLexicalIndex(name)
+
+
+def _searched(path: Path, settings: Settings, blobs: SealedBlobs) -> tuple[Catalog, Turns, Curated]:
+    """The projections that others read by name, two of them with an index of words."""
+    analyzer = default_analyzer()
+    lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
+    return Catalog(), Turns(lexical[0], lexical[1], analyzer, blobs), Curated(lexical[2], analyzer)
 
 
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:
@@ -469,9 +459,11 @@ def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settin
 
 
 def _vectors(
-    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: FileBlobs
+    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: SealedBlobs
 ) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
+    if files.leadership.leads and files.kind == "none":
+        rmtree(files.path / INDEX_FOLDER, ignore_errors=True)  # nobody would erase in it
     return Vectorising(log, files, made, exact_up_to=settings.exact_up_to, large=blobs)
 
 
@@ -479,10 +471,10 @@ def _summarising(
     log: Log, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
 ) -> Summarising:
     """What no search can find yet stays in its window."""
-    return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)
+    return Summarising(log, runner, vault, ids, clock, worker_of(vault), indexed_to=vectors.position)
 
 
-def _worker_of(vault: Vault) -> Callable[[str], str]:
+def worker_of(vault: Vault) -> Callable[[str], str]:
     """The id under which a tenant's directory knows the workers of this package."""
 
     def actor(tenant: str) -> str:

@@ -77,7 +77,7 @@ def target_of(place: str) -> tuple[Path, Settings]:
     """
     if "://" in place:
         raise InvalidInput(
-            "write the url into a file, MNEMOLOG_DATABASE_URL=…, beside MNEMOLOG_DATA=… and name that file"
+            "write the url into a file, MNEMOLOG_DATABASE_URL=…, beside MNEMOLOG_DATA=…, and name that file"
         )
     path = Path(place)
     if not path.is_file():
@@ -97,20 +97,27 @@ def place_of(path: Path, settings: Settings) -> str:
     return f"{shown(settings.database_url.get_secret_value())} schema {settings.database_schema}"
 
 
-def carry_store(source: Store, target: Store, progress: Progress | None = None) -> MoveReceipt:
+def carry_store(
+    source: Store,
+    target: Store,
+    progress: Progress | None = None,
+    more: Callable[[], None] = lambda: None,
+) -> MoveReceipt:
     """Carry everything over. Both are open with `moving=True`, and nobody else may come in.
+
+    more: carries what else is beside them; it may be repeated.
 
     Raises AnotherLog for a target with other events or keys, StoreMoved for a source that went elsewhere, StoreInUse
     where somebody has one of them open, CorruptStore where the two are not the same in the end.
     """
-    return _Move(source, target, progress or (lambda step, done, of: None)).run()
+    return _Move(source, target, progress or (lambda step, done, of: None), more).run()
 
 
 class _Move:
-    def __init__(self, source: Store, target: Store, progress: Progress) -> None:
-        self._source, self._target, self._tell = source, target, progress
+    def __init__(self, source: Store, target: Store, progress: Progress, more: Callable[[], None]) -> None:
+        self._source, self._target, self._tell, self._more = source, target, progress, more
         self._from, self._to = (place_of(one.path, one.settings) for one in (source, target))
-        self._carried = 0
+        self._carried = self._large = 0
 
     def run(self) -> MoveReceipt:
         self._check()
@@ -177,17 +184,20 @@ class _Move:
         self._target.log.verify(lambda done, of: self._tell(step, done, of))
 
     def _blobs(self, step: str) -> None:
-        given, taken = self._source.blobs, self._target.blobs
-        wanted, there = sorted(given.names()), set(taken.names())
-        for number, name in enumerate(wanted, 1):
-            if name not in there:
+        """Those of the log's events; a bucket or folder that both ends share has them already."""
+        with self._source.runner.read("catalog", timeout=_HOURS) as conn:
+            rows = catalog.with_blobs(conn)
+        given, taken, url = self._source.blobs, self._target.blobs, self._source.settings.blobs_url
+        shared = url is not None and url == self._target.settings.blobs_url
+        self._large = len(rows)
+        for number, row in enumerate(rows, 1):
+            name = row.event_id
+            if row.erased:
+                self._large -= 1
+                taken.delete(name)
+            elif not (shared or taken.exists(name)) and given.exists(name):
                 taken.carry(name, given.sealed(name))
-            self._tell(step, number, len(wanted))
-        # What was erased since it came. A folder may hold what is no event of ours: leave that.
-        with self._source.runner.read("catalog") as conn:
-            gone = catalog.find_all(conn, there.difference(wanted))
-        for row in gone:
-            taken.delete(row.event_id)
+            self._tell(step, number, len(rows))
 
     def _files(self, step: str) -> None:
         """Vectors and places of imports. The index is filled anew from the vectors."""
@@ -197,6 +207,7 @@ class _Move:
         if (self._source.path / _IMPORTS).is_dir():
             shutil.copytree(self._source.path / _IMPORTS, self._target.path / _IMPORTS)
         _copy_database(self._source.path / VECTORS_FILE, self._target.path / VECTORS_FILE)
+        self._more()
         self._tell(step, 1, 1)
 
     def _views(self, step: str) -> None:
@@ -235,7 +246,7 @@ class _Move:
             root.hex(),
             keys.subjects,
             keys.names,
-            sum(1 for _ in self._target.blobs.names()),
+            self._large,
             vectors,
             taken,
         )

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from mnemolog.infra.cli import (
+    cluster,
     erasing,
     governing,
     importing,
@@ -17,6 +18,7 @@ from mnemolog.infra.cli import (
     moving,
     operating,
     reading,
+    serving,
     stating,
     store,
     working,
@@ -73,6 +75,10 @@ governing.register_policy(group("policy", "What decides about contexts and summa
 logs.register(group("log", "Read and check the log of everything that happened.", app, panel=OPERATING))
 operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
+)
+serving.register(app, OPERATING)
+cluster.register(
+    group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
 )
 moving.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))

@@ -65,7 +65,8 @@ BEGIN"""
     EXECUTE format('GRANT CREATE ON DATABASE %I TO %I, %I', current_database(), '{owner}', '{writer}');
     -- What reads for one tenant steps down from writer to reader.
     GRANT {reader} TO {writer};
-    IF to_regclass('{schema}.stored_events') IS NOT NULL THEN"""
+    IF to_regclass('{schema}.stored_events') IS NOT NULL THEN
+        CREATE TABLE IF NOT EXISTS {schema}.places (name varchar PRIMARY KEY, place bytea NOT NULL);"""
     + _HAND_OVER.replace("{place}", "'{schema}'").replace("{to}", "{owner}")
     + """
         ALTER SEQUENCE {schema}.stored_events_positions OWNER TO {owner};
@@ -73,6 +74,7 @@ BEGIN"""
         GRANT SELECT ON {schema}.stored_events, {schema}.marks, {schema}.layout TO {writer}, {reader}, {auditor};
         GRANT INSERT ON {schema}.stored_events TO {writer};
         GRANT SELECT, UPDATE ON {schema}.stored_events_positions TO {writer};
+        GRANT SELECT, INSERT, UPDATE ON {schema}.places TO {writer};
         DROP POLICY IF EXISTS every_tenant ON {schema}.stored_events;
         CREATE POLICY every_tenant ON {schema}.stored_events FOR SELECT TO {auditor}, {writer} USING (true);
         DROP POLICY IF EXISTS append ON {schema}.stored_events;

@@ -235,7 +235,7 @@ class Eraser:
         with suppress(StoreInUse):
             if any(map(self._goes_on, pending_notes(self._store.path))):
                 self.finish(wait=0)
-        if self._store.leadership.alone:
+        if self._store.leadership.alone and not self._store.blobs.shared:
             remove_orphans(self._store)
 
     def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:
@@ -296,12 +296,16 @@ class Eraser:
         receipt = ErasureReceipt(
             work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
+        self._put_away(work, note, receipt)
+        return receipt
+
+    def _put_away(self, work: Work, note: Path, receipt: ErasureReceipt) -> None:
+        """The note goes with the last thing that was left to do."""
         if not receipt.pending:
             note.unlink(missing_ok=True)
         elif work.root:
-            left = [store for store in stores if store.readable or store.due]
-            write_note(self._store.path, replace(work, waiting=left == stores[-1:]))
-        return receipt
+            left = [store for store in receipt.stores if store.readable or store.due]
+            write_note(self._store.path, replace(work, waiting=left == list(receipt.stores[-1:])))
 
     def _request(self, work: Work, reason: str | None) -> None:
         about = work.erasure, work.what, work.target, len(work.events), work.keep_evidence, reason

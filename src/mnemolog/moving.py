@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.moving import MoveReceipt, Progress, carry_store, place_of, target_of
+from mnemolog.infra.roles.beside import carry
 from mnemolog.infra.settings import Settings
 from mnemolog.memory import Memory
 
@@ -49,7 +51,12 @@ def move(
     with open_store(*ends[0], create=False, moving=True) as source, closing(source):
         _take_up(source, principal)
         with open_store(*ends[1], moving=True) as target, closing(target):
-            return carry_store(source, target, progress)
+            return carry_store(source, target, progress, lambda: carry(*_settled(ends)))
+
+
+def _settled(ends: Sequence[tuple[Path, Settings]]) -> list[Settings]:
+    """The settings of both ends, each with its data directory."""
+    return [settings.model_copy(update={"data": path}) for path, settings in ends]
 
 
 def _take_up(source: Store, principal: Principal) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
-from mnemolog._erasing import Eraser
+from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes, what_next
 from mnemolog.domain.erasure import ErasureReceipt
@@ -29,11 +29,14 @@ from mnemolog.domain.scope import Scope
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
 from mnemolog.projections import catalog
-from mnemolog.results import Parked, ProjectionStatus, Status
+from mnemolog.results import Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
 """Events from which a rebuild gains more than another process costs to start."""
+_LOCAL_BLOBS = (
+    "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
+)
 
 
 class Operations:
@@ -212,9 +215,15 @@ class Operations:
         return self._auditor.context(event_id)
 
     def finish_erasures(self) -> list[ErasureReceipt]:
-        """Go on with the erasures that are not finished, as when a reader kept a file from being purged."""
+        """Go on with the erasures that are not finished, as when a reader kept a file from being purged.
+
+        Where several machines share the blobs, those are removed, too, that a crash left without their event a day ago.
+        """
         self._guard.enter_store(Action.OPERATE)
-        return self._eraser.finish()
+        finished = self._eraser.finish()
+        if self._store.blobs.shared:
+            remove_orphans(self._store)
+        return finished
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
         """Put every key under a new root key (32 bytes; made when not given) and forget the old one.
@@ -237,11 +246,6 @@ class Operations:
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
-        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
-        paths = {name: store.path / file for name, file in files.items()}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
-        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
-        sizes[BLOBS_FOLDER] = store.blobs.size()
         projections = self.projections()
         warnings = [
             *keys.warnings,
@@ -252,6 +256,8 @@ class Operations:
             ),
             *(f"{name}: {each}" for name, each in self._troubles()),
         ]
+        if store.settings.database_url is not None and store.settings.blobs_url is None:
+            warnings.append(_LOCAL_BLOBS)
         pending = tuple(note.stem for note in pending_notes(store.path))
         warnings += [f"erasure {one} is not finished: {what_next(store.path, one)}" for one in pending]
         return Status(
@@ -265,18 +271,36 @@ class Operations:
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
-            sizes=sizes,
+            sizes=self._sizes(),
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
 
+    def health(self) -> Health:
+        """Whether the work in the background goes on; cheap enough to be asked every second."""
+        self._guard.enter_store(Action.INSPECT)
+        store, runner = self._store, self._store.runner.health()
+        troubles = {
+            **runner.troubles,
+            **store.vectors.troubles(),
+            "summaries' worker": store.summarising.trouble,
+            "the reranker": store.reranking.trouble,
+            "the look at other processes": store.leadership.trouble,
+        }
+        return Health(store.log.head(), store.leadership.leads, runner.running, troubles)
+
+    def _sizes(self) -> dict[str, int]:
+        store, files = self._store, {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
+        paths = {name: store.path / file for name, file in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
+        if not store.blobs.shared:
+            sizes[BLOBS_FOLDER] = store.blobs.size()
+        return sizes
+
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""
-        troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
-        troubles.append(("summaries' worker", self._store.summarising.trouble))
-        troubles.append(("the reranker", self._store.reranking.trouble))
-        troubles.append(("the look at other processes", self._store.leadership.trouble))
-        for name, trouble in troubles:
+        for name, trouble in self.health().troubles.items():
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
                 yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"

@@ -154,7 +154,7 @@ def due(receipt: ErasureReceipt) -> list[str]:
 
 # Cut off -------------------------------------------------------------------------------------------------------------
 
-LAST = 33
+LAST = 34
 """Steps of a whole move of this memory; each is a point at which it is cut off."""
 
 
