@@ -81,6 +81,7 @@ cluster.register(
     group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
 )
 moving.register(app, OPERATING)
+operating.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
 
 

@@ -55,7 +55,7 @@ BEGIN
             WHEN 'scope' = ANY (one.columns) THEN format('scope = ANY (ARRAY(SELECT number FROM %I.scopes))', place)
             ELSE (
                 SELECT string_agg(format('EXISTS (SELECT FROM %1$I.%2$I o WHERE o.%3$I = %4$I.%3$I)',
-                    place, o.relname, b.attname, one.name), ' OR ')
+                    place, o.relname, b.attname, one.name), ' OR ' ORDER BY o.relname)
                 FROM pg_class o
                 JOIN pg_attribute s ON s.attrelid = o.oid AND s.attname = 'scope'
                 JOIN pg_attribute b ON b.attrelid = o.oid AND b.attname = (

@@ -73,8 +73,11 @@ class KeyStore:
 
     def root_fingerprint(self) -> str:
         """Tells root keys of this store apart, and tells nothing about them."""
+        return self._meta("root").hex()
+
+    def _meta(self, name: str) -> bytes:
         with self._database.read() as connection:
-            return get_meta(connection, "root").hex()
+            return get_meta(connection, name)
 
     def reserve(self, count: int = BLOCK) -> range:
         """Leaf numbers that nobody else gets, in this process or another, after a crash or not."""
@@ -197,11 +200,9 @@ class KeyStore:
 
     def check_origin(self, other: KeyStore) -> None:
         """Raise AnotherLog where this one holds keys that did not come from the other; InvalidInput: they are one."""
-        with other._database.read() as given, self._database.read() as connection:
-            if get_meta(given, "store") == get_meta(connection, "store"):
-                raise InvalidInput(
-                    "source and target have the same key store: give the target one of its own"
-                )
+        if other is self or other._meta("store") == self._meta("store"):
+            raise InvalidInput("source and target have the same key store: give the target one of its own")
+        with other._database.read(), self._database.read() as connection:
             # The key of fences is made at random once, and goes along with every move.
             if _count(connection, "subjects") and other._keys.fences != self._keys.fences:
                 raise AnotherLog("the target's key store holds the keys of another log: name an empty one")
