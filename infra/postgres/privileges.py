@@ -71,7 +71,8 @@ BEGIN"""
     + """
         ALTER SEQUENCE {schema}.stored_events_positions OWNER TO {owner};
         GRANT USAGE ON SCHEMA {schema} TO {writer}, {reader}, {auditor};
-        GRANT SELECT ON {schema}.stored_events, {schema}.marks, {schema}.layout TO {writer}, {reader}, {auditor};
+        GRANT SELECT ON {schema}.stored_events, {schema}.layout TO {writer}, {reader}, {auditor};
+        GRANT SELECT ON {schema}.marks TO {writer}, {auditor};
         GRANT INSERT ON {schema}.stored_events TO {writer};
         GRANT SELECT, UPDATE ON {schema}.stored_events_positions TO {writer};
         GRANT SELECT, INSERT, UPDATE ON {schema}.places TO {writer};

@@ -74,8 +74,7 @@ class PostgresViews:
         self._lost: set[ViewFile] = set()
         self._keeper: psycopg.Connection[Any] | None = None
         self._closed = False
-        self._roles = Roles.of(schema.removesuffix("_views"))
-        self._engine = _engine(self._parameters, self._session, self._roles.reader)
+        self._engine = _engine(self._parameters, self._session, schema)
         try:
             with self._table() as sql:
                 turn = f"SELECT pg_advisory_xact_lock({self._space('layout')}, 0)"
@@ -416,7 +415,8 @@ def _confined(conn: Connection, role: str, tenant: str | None) -> None:
     )
 
 
-def _engine(settings: dict[str, Any], session: dict[str, str], reader: str) -> Engine:
+def _engine(settings: dict[str, Any], session: dict[str, str], schema: str) -> Engine:
+    reader = Roles.of(schema.removesuffix("_views")).reader
     # We begin transactions ourselves, in the same round trip as the locks.
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=4, max_overflow=28
@@ -425,8 +425,12 @@ def _engine(settings: dict[str, Any], session: dict[str, str], reader: str) -> E
     @event.listens_for(engine, "connect")
     def prepare(driver: Any, record: Any) -> None:
         record.info[BULK_INSERT] = copy_rows
-        # Where the roles were not set up, or this one is not to step down, there is no second wall.
-        may = driver.execute("SELECT pg_has_role(to_regrole(%s)::oid, 'MEMBER')", (reader,)).fetchone()
+        # Where the roles were not set up in this database, or this one is not to step down, there is no second wall.
+        may = driver.execute(
+            "SELECT pg_has_role(oid, 'MEMBER') AND has_schema_privilege(oid, %s, 'USAGE') FROM pg_roles "
+            "WHERE rolname = %s",
+            (schema, reader),
+        ).fetchone()
         if may == (True,):
             record.info[CONFINE] = lambda conn, tenant: _confined(conn, reader, tenant)
 

@@ -33,7 +33,8 @@ def wall_of_views(schema: str, reader: str, auditor: str) -> str:
     """The statement that makes `<schema>.wall(place)`, which closes all tables of the view in the schema `place`.
 
     A table with a tenant is looked at itself, one with the number of a scope by that, any other by the rows of the
-    same view that it belongs to. The two roles are let in where they exist: one to its tenant, the other to all.
+    same view that it belongs to. The two roles are let in where `privileges` let them into this database: one to its
+    tenant, the other to all. (Roles are the server's: another database may have made them.)
     """
     return _WALL.format(schema=schema, mine=_MINE.replace("'", "''"), reader=reader, auditor=auditor)
 
@@ -68,11 +69,13 @@ BEGIN
             EXECUTE format('CREATE POLICY own_tenant ON %I.%I FOR SELECT USING (%s)', place, one.name, rule);
         END IF;
         EXECUTE format('DROP POLICY IF EXISTS every_tenant ON %I.%I', place, one.name);
-        IF to_regrole('{auditor}') IS NOT NULL THEN
+        IF EXISTS (SELECT FROM pg_roles
+            WHERE rolname = '{auditor}' AND has_schema_privilege(oid, '{schema}', 'USAGE')) THEN
             EXECUTE format('CREATE POLICY every_tenant ON %I.%I FOR SELECT TO {auditor} USING (true)', place, one.name);
         END IF;
     END LOOP;
-    FOR one IN SELECT rolname FROM pg_roles WHERE rolname IN ('{reader}', '{auditor}') LOOP
+    FOR one IN SELECT rolname FROM pg_roles
+        WHERE rolname IN ('{reader}', '{auditor}') AND has_schema_privilege(oid, '{schema}', 'USAGE') LOOP
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', place, one.rolname);
         EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO %I', place, one.rolname);
     END LOOP;

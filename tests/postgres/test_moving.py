@@ -30,6 +30,7 @@ from mnemolog.errors import (
 )
 from mnemolog.infra.compose import open_store
 from mnemolog.infra.locks import exclusively
+from mnemolog.infra.roles.beside import ingest_key_file, opened_places
 from mnemolog.infra.settings import Settings
 from mnemolog.moving import MoveReceipt, move
 from support import require_module
@@ -145,6 +146,28 @@ def test_it_goes_on_there_and_comes_back_into_the_old_place(
         forgotten = [each for each in memory.log(limit=1000) if each.event is FORGOTTEN]
         assert len(forgotten) > 12
     assert files_with(tmp_path / "files", SECRET, "Reports go out as PDF") == set()
+
+
+def test_what_roles_keep_beside_the_log_comes_along(
+    tmp_path: Path, server: Settings, files: dict[str, Any]
+) -> None:
+    """How far readers have passed it on, in a file and in the database, and the key of sealed messages."""
+    ends = [
+        settings.model_copy(update={"data": tmp_path / name})
+        for name, settings in (("files", FILES), ("server", server), ("back", FILES))
+    ]
+    with opened_places(ends[0]) as places:
+        places.save("relay", None, b"17")
+    ingest_key_file(ends[0]).write_bytes(b"a key")
+    there(tmp_path, server)
+    with opened_places(ends[1]) as places:
+        assert places.all() == {"relay": b"17"}
+        places.save("relay", b"17", b"19")
+    back(tmp_path, server, "back")
+    with opened_places(ends[2]) as places:
+        assert places.all() == {"relay": b"19"}
+    assert [ingest_key_file(end).read_bytes() for end in ends] == [b"a key"] * 3
+    assert files
 
 
 def due(receipt: ErasureReceipt) -> list[str]:

@@ -232,6 +232,25 @@ def test_a_reader_runs_no_memory(deployed: Deployment) -> None:
         open_memory(deployed.path, settings=deployed.settings(deployed.roles.reader))
 
 
+def test_roles_of_another_database_of_the_server_are_not_let_in(deployed: Deployment, tmp_path: Path) -> None:
+    """Roles are the server's. Where `privileges` was not run, they see nothing, and nobody steps down to them."""
+    schema = schema_of(deployed.roles)
+    with psycopg.connect(deployed.url, autocommit=True) as conn:
+        conn.execute(f"CREATE DATABASE {schema}_other")
+    url = f"{deployed.url.rpartition('/')[0]}/{schema}_other"
+    given = Settings.load(database_url=url, database_schema=schema, durability="os")
+    scope = Scope("acme", user="u-1")
+    with open_memory(tmp_path / "data", settings=given) as memory:
+        memory.record_turn(scope, role="user", content="sparrows here")
+        assert [hit.text for hit in memory.recall(scope, "sparrows")] == ["sparrows here"]
+        place = memory._store.views._schema_of(memory._store.views.live("turns"))
+    for role in (deployed.roles.reader, deployed.roles.auditor):
+        with psycopg.connect(url.replace("postgres@", f"{role}@"), autocommit=True) as conn:
+            for table in (f"{place}.turns", f"{schema}.stored_events"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    conn.execute(f"TABLE {table}")
+
+
 def test_the_keys_have_a_role_of_their_own(postgres_url: str, tmp_path: Path) -> None:
     """The keeper owns them; the roles of the log's database do not even get in."""
     schema = new_schema()
