@@ -175,6 +175,10 @@ class KeyStore:
         with self._database.write() as connection:
             fences.count_refusal(connection, mark)
 
+    def generation(self) -> int:
+        """A number that grows with every destruction, in this process or another."""
+        return self._database.generation()
+
     def changed(self) -> bool:
         """Whether keys or fences were destroyed or set, here or elsewhere, since the last call."""
         generation = self._database.generation()

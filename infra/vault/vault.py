@@ -209,6 +209,10 @@ class Vault:
         """Tells the store's root keys apart, and tells nothing about them."""
         return self._store.root_fingerprint()
 
+    def generation(self) -> int:
+        """A number that grows with every destruction of keys, in this process or another."""
+        return self._store.generation()
+
     def check_origin(self, other: Vault) -> None:
         """Raise AnotherLog, or InvalidInput, where `take_over` would."""
         self._store.check_origin(other._store)

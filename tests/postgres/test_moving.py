@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moving_child import Steps, count
 from moving_world import FILES, GONE, SECRET, fill, in_postgres, made, opened, seen
 
 from embedding_fakes import Bigrams, embedding_memory
@@ -36,6 +35,11 @@ from mnemolog.moving import MoveReceipt, move
 from support import require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
+
+from moving_child import Steps, count  # noqa: E402
+
+from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
+from mnemolog.infra.postgres.recorder import LogRecorder  # noqa: E402
 
 pytestmark = [pytest.mark.postgres, pytest.mark.embedded]
 
@@ -380,6 +384,40 @@ def test_who_has_the_server_open_from_elsewhere_is_locked_out(
         tries.append(outcome(other))
         assert tries == [StoreUnavailable, StoreUnavailable, StoreMoved]
         assert len(other.log(limit=1000)) == receipt.events
+
+
+@pytest.mark.parametrize("what", ["append", "destroy"])
+def test_what_slipped_in_is_noticed_before_the_target_opens(
+    tmp_path: Path, server: Settings, files: dict[str, Any], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of the server was lost with its connection: an event or an erasure came after the comparison."""
+    there(tmp_path, server)
+    close = PostgresEventLog.put_mark
+    with opened(tmp_path / "elsewhere", server) as other:
+        vault = other._store.vault
+        ids = vault.resolve(U1, create=False)
+        assert ids is not None
+
+        def late(log: PostgresEventLog, mark: str | None, *, closed: bool = False) -> None:
+            if closed:
+                monkeypatch.setattr(PostgresEventLog, "put_mark", close)
+                with monkeypatch.context() as patched:
+                    # As if nobody held it: whoever has the number of the lock to himself.
+                    patched.setattr(LogRecorder, "_lock_number", lambda self, c: "1")
+                    if what == "append":
+                        other.record_turn(U1, role="user", content="slipped in")
+                    else:
+                        vault.destroy_leaves({ids.tenant: [0]})
+            close(log, mark, closed=closed)
+
+        monkeypatch.setattr(PostgresEventLog, "put_mark", late)
+        with pytest.raises(StoreInUse, match="run it again"):
+            back(tmp_path, server, "back")
+        with pytest.raises(StoreMoved, match="interrupted"):
+            opened(tmp_path / "back", FILES)
+    receipt = back(tmp_path, server, "back")
+    assert receipt.carried == (what == "append")
+    assert receipt.events == len(files["rows"]) + receipt.carried
 
 
 def outcome(memory: Memory) -> type[Exception] | None:
