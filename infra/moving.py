@@ -20,10 +20,14 @@ from typing import Any, Final
 from pydantic_settings import PydanticBaseSettingsSource
 
 from mnemolog.domain.errors import AnotherLog, CorruptStore, InvalidInput, StoreInUse, StoreMoved
-from mnemolog.infra.compose import INDEX_FOLDER, VECTORS_FILE, Store
+from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
+from mnemolog.infra.compose import Store
+from mnemolog.infra.gating import PLACES_FILE
 from mnemolog.infra.log.verification import tree_head
 from mnemolog.infra.marks import ARRIVING, MOVED, Mark, read_mark
+from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
+from mnemolog.infra.vector_folder import INDEX_FOLDER, VECTORS_FILE
 from mnemolog.projections import catalog
 
 Progress = Callable[[str, int, int], None]
@@ -204,12 +208,15 @@ class _Move:
             self._tell(step, number, len(rows))
 
     def _files(self, step: str) -> None:
-        """Vectors and places of imports. The index is filled anew from the vectors."""
+        """Vectors, places of imports and of workers. The index is filled anew from the vectors."""
         self._tell(step, 0, 1)
         shutil.rmtree(self._target.path / INDEX_FOLDER, ignore_errors=True)
         shutil.rmtree(self._target.path / _IMPORTS, ignore_errors=True)
         if (self._source.path / _IMPORTS).is_dir():
             shutil.copytree(self._source.path / _IMPORTS, self._target.path / _IMPORTS)
+        (self._target.path / PLACES_FILE).unlink(missing_ok=True)
+        if (self._source.path / PLACES_FILE).exists():
+            shutil.copyfile(self._source.path / PLACES_FILE, self._target.path / PLACES_FILE)
         _copy_database(self._source.path / VECTORS_FILE, self._target.path / VECTORS_FILE)
         self._more()
         self._tell(step, 1, 1)
@@ -218,8 +225,13 @@ class _Move:
         """Folded anew from the log that came, unless they were so by a run that was cut off afterwards."""
         runner, head = self._target.runner, self._source.log.head()
         self._source.runner.catch_up_all(timeout=_HOURS)
-        lags = {lag.projection: lag for lag in runner.lag()}
-        due = [name for name in runner.names() if self._carried or lags[name].lag]
+        live = self._target.views.live
+        # Some are folded as the policy says, which came with the log.
+        before = {name: live(name) for name in runner.names()}
+        self._target.adopt(adopted_policy(self._target.log) or DEFAULT_POLICY)
+        self._target.refold(lambda at, of: self._tell(step, at, of))
+        behind = {lag.projection for lag in runner.lag() if self._carried or lag.lag}
+        due = [name for name in runner.names() if name in behind and live(name) == before[name]]
         for number, name in enumerate(due):
             tell = partial(self._tell_more, step, number * head, len(due) * head)
             runner.rebuild(name, progress=tell)

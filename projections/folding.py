@@ -74,7 +74,7 @@ class Lane:
         self.file, self.lock = file, RLock()
         self.position, self.stored, self.stale, self.closed = 0, 0, False, False
         self.parking = Parking(file.name)
-        self._log, self._views, self._shared, self._clock = log, views, shared, clock
+        self._log, self._views, self.shared, self._clock = log, views, shared, clock
         self.batch_size, self._built_from = batch_size, built_from
         self._projection = shared.projection
         topics = self._projection.topics
@@ -84,7 +84,7 @@ class Lane:
     def prepare(self) -> None:
         """Make the tables of an empty view file, with the dismissals of the whole log."""
         dismissed = list(self._dismissals())
-        with self._shared.folding(self.file), self._views.begin(self.file) as conn:
+        with self.shared.folding(self.file), self._views.begin(self.file) as conn:
             self.parking.create(conn, dismissed)
             self._projection.create(conn)
 
@@ -132,7 +132,7 @@ class Lane:
     def _transact(self, state: ViewState, to: int, work: Callable[[Connection], None]) -> None:
         """Rows, parked rows and checkpoint in one transaction, or none of them."""
         self._state = None
-        with self._shared.folding(self.file), self._views.begin(self.file) as conn:
+        with self.shared.folding(self.file), self._views.begin(self.file) as conn:
             if not self.parking.advance(conn, state.position, to):
                 raise _Overtaken
             work(conn)
@@ -192,7 +192,7 @@ class Lane:
             with conn.begin_nested():
                 self._fold(conn, run)
         except _Poison as poison:
-            self._shared.forget()
+            self.shared.forget()
             return poison.__cause__
         return None
 

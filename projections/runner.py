@@ -104,6 +104,7 @@ class Runner:
         self._clock = clock or SystemClock()
         self._batch_size, self._poll = batch_size, poll
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
+        self._others: dict[tuple[str, str], SharedProjection] = {}
         self._lanes: dict[str, Lane] = {}
         self._shadows: dict[str, Lane] = {}
         self._rebuilds = {name: Lock() for name in self._shared}
@@ -127,6 +128,28 @@ class Runner:
                 self.rebuild(name, progress=progress)
             else:
                 raise _led_otherwise(name)
+
+    def change(self, projections: Sequence[Projection], progress: Progress | None = None) -> None:
+        """Fold these anew beside the live views, then each in place of the one of its name. Of equal versions none.
+
+        Call `know` in every process before: what is live in another version than it knows, it cannot read.
+        """
+        for projection in projections:
+            name = projection.name
+            with self._rebuilds[name]:
+                if self._lane(name).file.version != projection.version:
+                    shared = self._known(name, projection.version) or SharedProjection(projection)
+                    self._build(name, shared, self._batch_size, progress)
+
+    def know(self, projections: Sequence[Projection]) -> None:
+        """These may come to be live, as another process adopts a policy."""
+        for projection in projections:
+            if self._known(projection.name, projection.version) is None:
+                self._others[projection.name, projection.version] = SharedProjection(projection)
+
+    def _known(self, name: str, version: str) -> SharedProjection | None:
+        shared = self._shared[name]
+        return shared if shared.projection.version == version else self._others.get((name, version))
 
     def _existing(self, name: str, shared: SharedProjection) -> Lane | None:
         """The live view; None where there is none that can be used."""
@@ -196,7 +219,15 @@ class Runner:
     def _activate(self, lane: Lane) -> None:
         with lane.lock, self._switching:
             self._views.activate(lane.file)
-            self._lanes[lane.file.name] = lane
+            self._take(lane)
+
+    def _take(self, lane: Lane) -> None:
+        """This lane is the live one, and its projection the one of its name."""
+        name, shared = lane.file.name, lane.shared
+        before = self._shared[name]
+        if before is not shared:
+            self._others[name, before.projection.version] = before
+        self._lanes[name], self._shared[name] = lane, shared
 
     # Advancing ---------------------------------------------------------------------------------------------------
 
@@ -435,10 +466,12 @@ class Runner:
                 )
             if file is None or file == lane.file:
                 return lane
-            new = self._existing(name, self._shared[name])
+            shared = self._known(name, file.version)
+            new = None if shared is None else self._existing(name, shared)
             if new is None:
                 raise _led_otherwise(name)
-            lane.closed, self._lanes[name] = True, new
+            lane.closed = True
+            self._take(new)
             return new
 
 

@@ -21,6 +21,7 @@ from mnemolog.infra.cli import (
     serving,
     stating,
     store,
+    topics,
     working,
 )
 from mnemolog.infra.cli.command import group, show_help
@@ -83,6 +84,8 @@ cluster.register(
 moving.register(app, OPERATING)
 operating.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
+topics.register_topics(group("topics", "The Kafka topics of this memory.", app, panel=OPERATING))
+topics.register_letters(group("dlq", "Messages that ingest could not take.", app, panel=OPERATING))
 
 
 def main() -> None:

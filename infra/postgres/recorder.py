@@ -18,6 +18,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
+from mnemolog.infra.postgres.appending import append, functions
 from mnemolog.infra.postgres.connecting import CLOSED, configure, parameters, schema_name
 from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
 from mnemolog.infra.postgres.walls import wall_of_log
@@ -72,7 +73,6 @@ class LogRecorder(PostgresApplicationRecorder):
         self.channel_name = f"{datastore.schema}_{events_table_name}"
         self.qualified = f"{datastore.schema}.{events_table_name}"
         self._select = f"SELECT position, state FROM {self.qualified} "
-        self._lock: str | None = None
         self._used = 0
         """The last position that is known here to have been used."""
 
@@ -84,9 +84,10 @@ class LogRecorder(PostgresApplicationRecorder):
 
     def layout(self) -> list[list[str]]:
         """What each version of the tables adds. Every statement may be repeated."""
-        return [self._first_layout(), self._second_layout()]
+        appending = functions(self.qualified, self.channel_name, _LOCK_SPACE)
+        return [self._first_layout(), appending, self._third_layout()]
 
-    def _second_layout(self) -> list[str]:
+    def _third_layout(self) -> list[str]:
         """A mark on the log as a whole, what refuses appends to one that is closed, and the wall between tenants."""
         table, schema = self.qualified, self.datastore.schema
         return [
@@ -136,43 +137,29 @@ class LogRecorder(PostgresApplicationRecorder):
 
     def freeze(self, c: Cursor[Any]) -> None:
         """Hold the lock of the log for the session: nobody appends while its connection is open."""
-        c.execute(f"SELECT pg_advisory_lock({self._lock_number(c)})")
+        c.execute(f"SELECT pg_advisory_lock({_LOCK_SPACE} + '{self.qualified}'::regclass::oid::bigint)")
 
     def lock(self, c: Cursor[Any], begin: str = "") -> int:
-        """Inside a transaction: be the only writer until it ends. The last position that was ever used.
-
-        The mark of that position is a sequence: a row that every commit changes grows slow under a long reader. It
-        is no part of a transaction, so it is moved when the commit before is known to have happened.
-        """
-        # The head is looked at after the lock was taken, by a statement whose plan is kept.
-        c.execute(f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)})", binary=False)
-        c.execute(self._mark, prepare=True)
+        """Inside a transaction: be the only writer until it ends. The last position that was ever used."""
+        c.execute(f"{begin}SELECT {self.qualified}_lock() AS last", binary=False)
+        while c.nextset():
+            pass
         row = c.fetchone()
         assert row is not None
         self._used = max(self._used, int(row["last"] if isinstance(row, dict) else row[0]))
         return self._used
 
+    def append(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> bool:
+        """Lock, insert, commit and ring in one statement; False where somebody else has used `first` meanwhile."""
+        if not append(c, self.qualified, rows, first):
+            return False
+        self._used = max(self._used, first + len(rows) - 1)
+        return True
+
     def commit(self, c: Cursor[Any], last: int) -> None:
         """End the transaction that used the positions up to `last`, and ring."""
         c.execute(f"SELECT pg_notify('{self.channel_name}', '{last}'); COMMIT", binary=False)
         self._used = max(self._used, last)
-
-    @property
-    def _mark(self) -> str:
-        return (
-            f"SELECT CASE WHEN e.head > s.last_value THEN setval('{self.qualified}_positions', e.head) "
-            f"ELSE s.last_value END AS last FROM {self.qualified}_positions s, "
-            f"(SELECT coalesce(max(position), 0) AS head FROM {self.qualified}) e"
-        )
-
-    def _lock_number(self, c: Cursor[Any]) -> str:
-        if self._lock is None:
-            row = c.execute(
-                "SELECT %s + %s::regclass::oid::bigint AS number", (_LOCK_SPACE, self.qualified)
-            ).fetchone()
-            assert row is not None
-            self._lock = str(row["number"] if isinstance(row, dict) else row[0])
-        return self._lock
 
     def insert_rows(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> None:
         """Insert inside the caller's transaction, with the lock held, at the positions from `first` on."""

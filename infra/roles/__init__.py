@@ -15,6 +15,7 @@ ROLES: Final[Mapping[str, str]] = {
     "projections": "mnemolog.infra.roles.projections:opened",
     "relay": "mnemolog.infra.roles.relay:opened",
     "ingest": "mnemolog.infra.roles.ingest:opened",
+    "records": "mnemolog.infra.roles.records:opened",
 }
 """Name and where it is: a function of the settings that gives a context manager of the role."""
 

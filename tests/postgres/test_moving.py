@@ -36,10 +36,10 @@ from support import require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
+import psycopg  # noqa: E402
 from moving_child import Steps, count  # noqa: E402
 
 from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
-from mnemolog.infra.postgres.recorder import LogRecorder  # noqa: E402
 
 pytestmark = [pytest.mark.postgres, pytest.mark.embedded]
 
@@ -393,6 +393,8 @@ def test_what_slipped_in_is_noticed_before_the_target_opens(
     """The lock of the server was lost with its connection: an event or an erasure came after the comparison."""
     there(tmp_path, server)
     close = PostgresEventLog.put_mark
+    assert server.database_url is not None
+    url = server.database_url.get_secret_value()
     with opened(tmp_path / "elsewhere", server) as other:
         vault = other._store.vault
         ids = vault.resolve(U1, create=False)
@@ -401,13 +403,16 @@ def test_what_slipped_in_is_noticed_before_the_target_opens(
         def late(log: PostgresEventLog, mark: str | None, *, closed: bool = False) -> None:
             if closed:
                 monkeypatch.setattr(PostgresEventLog, "put_mark", close)
-                with monkeypatch.context() as patched:
-                    # As if nobody held it: whoever has the number of the lock to himself.
-                    patched.setattr(LogRecorder, "_lock_number", lambda self, c: "1")
-                    if what == "append":
-                        other.record_turn(U1, role="user", content="slipped in")
-                    else:
-                        vault.destroy_leaves({ids.tenant: [0]})
+                # As after a restart of the server: nobody holds the lock any more.
+                with psycopg.connect(url, autocommit=True) as sql:
+                    sql.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE query LIKE 'SELECT pg_advisory_lock(%' AND pid <> pg_backend_pid()"
+                    )
+                if what == "append":
+                    other.record_turn(U1, role="user", content="slipped in")
+                else:
+                    vault.destroy_leaves({ids.tenant: [0]})
             close(log, mark, closed=closed)
 
         monkeypatch.setattr(PostgresEventLog, "put_mark", late)

@@ -46,6 +46,13 @@ def as_the_first_release_left_it(sql: psycopg.Connection[Any], schema: str) -> N
     sql.execute(f"DROP POLICY own_tenant ON {schema}.stored_events")
     sql.execute(f"DROP FUNCTION {schema}.stored_events_tenant(bytea)")
     sql.execute(f"DROP FUNCTION {schema}.stored_events_closed()")
+    for function in ("lock", "append"):
+        made = sql.execute(
+            "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = %s::regnamespace AND proname = %s",
+            (schema, f"stored_events_{function}"),
+        )
+        for (name,) in made.fetchall():
+            sql.execute(f"DROP FUNCTION {name}")
     sql.execute(f"ALTER TABLE {schema}.stored_events DISABLE ROW LEVEL SECURITY")
     found = sql.execute(
         "SELECT format('%%I.%%I', schemaname, tablename) FROM pg_policies WHERE schemaname LIKE %s",
