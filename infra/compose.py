@@ -34,6 +34,7 @@ from mnemolog.infra.gating import GateWorkers
 from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
+from mnemolog.infra.marks import check_mark
 from mnemolog.infra.model_loading import embedder_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
@@ -267,9 +268,11 @@ class Parts:
 
 @contextmanager
 def open_store(
-    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None
+    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None, moving: bool = False
 ) -> Iterator[Store]:
     """Open a data directory, made if missing and `create`.
+
+    moving: also what was moved, or is being moved; else that raises StoreMoved.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
@@ -287,7 +290,7 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            store = _assemble(path, settings, leadership, own)
+            store = _assemble(path, settings, leadership, own, moving)
             store.reranking = reranking_of(settings, own.reranker)
             try:
                 yield store
@@ -321,10 +324,11 @@ def _assemble(
     settings: Settings,
     leadership: Leadership,
     own: Parts,
+    moving: bool,
 ) -> Store:
     clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
-        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
+        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
         gate = (adopted_policy(log) or DEFAULT_POLICY).gate
         blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
         catalog, turns, curated = _searched(path, settings, blobs, gate)
@@ -370,20 +374,24 @@ def exists(path: Path, settings: Settings) -> bool:
 
 
 def _files(
-    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool, moving: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
-    vault, log = _keys_and_log(path, settings, clock, undo)
+    vault, log = _keys_and_log(path, settings, clock, undo, moving=moving)
     views = _views(path, settings, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views
 
 
-def _keys_and_log(path: Path, settings: Settings, clock: Clock, undo: ExitStack) -> tuple[Vault, Log]:
+def _keys_and_log(
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, moving: bool = False
+) -> tuple[Vault, Log]:
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
+    if not moving:
+        check_mark(log.stored.mark())
     return vault, log
 
 

@@ -199,6 +199,11 @@ def by_subject(conn: Connection, subject: str) -> list[CatalogRow]:
     return _rows(conn, _EVENTS.c.position.in_(theirs))
 
 
+def with_blobs(conn: Connection) -> list[CatalogRow]:
+    """The events whose content is partly in the blob store, or was before it was erased."""
+    return _rows(conn, _EVENTS.c.blob == 1)
+
+
 def derived_from(conn: Connection, event_ids: Collection[str]) -> list[CatalogRow]:
     """Every event that has one of these among its sources, or has a source that has; without the given ones."""
     seen, found = set(event_ids), list[CatalogRow]()

@@ -15,6 +15,7 @@ from mnemolog.infra.cli import (
     governing,
     importing,
     logs,
+    moving,
     operating,
     reading,
     serving,
@@ -80,6 +81,8 @@ serving.register(app, OPERATING)
 cluster.register(
     group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
 )
+moving.register(app, OPERATING)
+operating.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
 topics.register_topics(group("topics", "The Kafka topics of this memory.", app, panel=OPERATING))
 topics.register_letters(group("dlq", "Messages that ingest could not take.", app, panel=OPERATING))

@@ -13,7 +13,13 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
 
-from mnemolog.domain.errors import CorruptStore, InvalidInput, MnemologError, StoreUnavailable
+from mnemolog.domain.errors import (
+    CorruptStore,
+    InvalidInput,
+    MnemologError,
+    StoreMoved,
+    StoreUnavailable,
+)
 
 _DEFAULTS: Final = {
     "connect_timeout": 10,
@@ -24,6 +30,8 @@ _DEFAULTS: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
+CLOSED: Final = "MN001"
+"""The state of the error by which the log refuses appends because it was moved."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
 _NUL, _ESCAPE, _ESCAPE_BYTES = "\x00", "\ue000", "\ue000".encode()
 """PostgreSQL stores no NUL. It travels as U+E000 '0', and U+E000 itself, for private use, as U+E000 '1'."""
@@ -38,6 +46,13 @@ def parameters(url: str) -> dict[str, Any]:
         return {**_DEFAULTS, **conninfo_to_dict(url)}
     except psycopg.ProgrammingError:
         raise InvalidInput("not a PostgreSQL url: use postgresql://user@host:port/database") from None
+
+
+def shown(url: str) -> str:
+    """Where a url leads, without who goes there: no user, no password."""
+    found = parameters(url)
+    host, port = found.get("host") or "local", found.get("port") or "5432"
+    return f"postgresql://{host}:{port}/{found.get('dbname') or ''}"
 
 
 def schema_name(name: str) -> str:
@@ -81,6 +96,8 @@ def adapt_text(conn: Connection[Any]) -> None:
 def typed(error: Exception, what: str = "the log cannot be read") -> MnemologError:
     """Our error for one of the driver or of the pool. Raises nothing; never holds a value that was written."""
     state = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None) or ""
+    if state == CLOSED:
+        return StoreMoved("this memory was moved: open it where it is now")
     # Class 42: no such table, not allowed; class XX: damaged.
     if state[:2] == "XX":
         return CorruptStore(f"{what}, it is damaged ({state}): verify the store")

@@ -22,7 +22,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.postgres.bulk import copy_rows
 from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
+from mnemolog.infra.postgres.privileges import Roles
+from mnemolog.infra.postgres.walls import SETTING, wall_of_views
 from mnemolog.projections.bulk import BULK_INSERT
+from mnemolog.projections.confining import CONFINE
 from mnemolog.projections.ports import ViewSize
 from mnemolog.projections.versions import ViewFile
 
@@ -33,7 +37,6 @@ _AT_FAULT: Final = frozenset({"08", "40", "53", "55", "57", "58", "XX", "25006",
 _LARGE: Final = 1 << 20
 """Bytes of a table from which on its statistics matter."""
 _LAYOUT: Final = (
-    "CREATE SCHEMA IF NOT EXISTS {schema}",
     "CREATE TABLE IF NOT EXISTS {schema}.views (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
     " name text NOT NULL, version text NOT NULL, generation integer NOT NULL, state text NOT NULL,"
     " UNIQUE (name, generation))",
@@ -47,6 +50,19 @@ _USED: Final = (
     "pg_relation_size(i.indexrelid) > current_setting('block_size')::int)))"
 )
 """Tables with a page, here, in what is stored beside them, or in an index, whose first page has no entries."""
+
+
+def _layout(schema: str) -> list[list[str]]:
+    """What each version of the tables adds. Every statement may be repeated."""
+    roles = Roles.of(schema.removesuffix("_views"))
+    there = f"SELECT '{schema}_' || name || '_' || generation AS place FROM {schema}.views"
+    return [
+        [*first_statements(schema), *(statement.format(schema=schema) for statement in _LAYOUT)],
+        [
+            wall_of_views(schema, roles.reader, roles.auditor),
+            f"SELECT {schema}.wall(place) FROM ({there}) v WHERE to_regnamespace(place) IS NOT NULL",
+        ],
+    ]
 
 
 class PostgresViews:
@@ -65,14 +81,16 @@ class PostgresViews:
         self._lost: set[ViewFile] = set()
         self._keeper: psycopg.Connection[Any] | None = None
         self._closed = False
-        self._engine = _engine(self._parameters, self._session)
-        with self._table() as sql:
-            if sql.execute("SELECT to_regclass(%s)", (f"{schema}.alive",)).fetchone() == (None,):
-                sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space("layout"),))
-                for statement in _LAYOUT:
-                    sql.execute(statement.format(schema=schema))
-            self._look(sql)
-        self._sweep()
+        self._engine = _engine(self._parameters, self._session, schema)
+        try:
+            with self._table() as sql:
+                turn = f"SELECT pg_advisory_xact_lock({self._space('layout')}, 0)"
+                bring_up_to_date(sql, schema, _layout(schema), turn)
+                self._look(sql)
+            self._sweep()
+        except BaseException:
+            self.close()
+            raise
 
     # Which are live ----------------------------------------------------------------------------------------------
 
@@ -119,6 +137,7 @@ class PostgresViews:
             sql.execute(
                 f"UPDATE {table} SET state = 'retired' WHERE name = %s AND state = 'live'", (file.name,)
             )
+            sql.execute(f"SELECT {self._schema}.wall(%s)", (self._schema_of(file),))
             made = sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (self._id(file),))
             if made.rowcount != 1:
                 raise NotFound(f"there is no view {self._schema_of(file)}")
@@ -395,15 +414,32 @@ def _driver(conn: Connection) -> psycopg.Connection[Any]:
     return cast("psycopg.Connection[Any]", conn.connection.driver_connection)
 
 
-def _engine(settings: dict[str, Any], session: dict[str, str]) -> Engine:
+def _confined(conn: Connection, role: str, tenant: str | None) -> None:
+    """Step down to the role that sees one tenant, or back up, until the transaction ends."""
+    _driver(conn).execute(
+        "SELECT set_config('role', %s, true), set_config(%s, %s, true)",
+        ("none" if tenant is None else role, SETTING, tenant or ""),
+    )
+
+
+def _engine(settings: dict[str, Any], session: dict[str, str], schema: str) -> Engine:
+    reader = Roles.of(schema.removesuffix("_views")).reader
     # We begin transactions ourselves, in the same round trip as the locks.
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=4, max_overflow=28
     )
 
     @event.listens_for(engine, "connect")
-    def prepare(_: Any, record: Any) -> None:
+    def prepare(driver: Any, record: Any) -> None:
         record.info[BULK_INSERT] = copy_rows
+        # Where the roles were not set up in this database, or this one is not to step down, there is no second wall.
+        may = driver.execute(
+            "SELECT pg_has_role(oid, 'MEMBER') AND has_schema_privilege(oid, %s, 'USAGE') FROM pg_roles "
+            "WHERE rolname = %s",
+            (schema, reader),
+        ).fetchone()
+        if may == (True,):
+            record.info[CONFINE] = lambda conn, tenant: _confined(conn, reader, tenant)
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
     def unlogged(_: Any, __: Any, statement: str, values: Any, ___: Any, ____: Any) -> tuple[str, Any]:

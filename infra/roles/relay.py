@@ -8,7 +8,8 @@ from threading import Event
 
 from mnemolog.consumers.relay import Relay
 from mnemolog.infra.kafka.producing import Producing, TopicPublisher
-from mnemolog.infra.roles.kafka import OnKafka, on_kafka, opened_places
+from mnemolog.infra.roles.beside import opened_places
+from mnemolog.infra.roles.kafka import OnKafka, on_kafka
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
 from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
-from mnemolog._notes import pending_notes
+from mnemolog._notes import pending_notes, what_next
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
@@ -241,9 +241,13 @@ class Operations:
         return finished
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
-        """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
+        """Put every key under a new root key (32 bytes; made when not given) and forget the old one.
+
+        That closes the copies of keys that an erasure could not reach, so the erasures that waited for it are finished.
+        """
         self._guard.enter_store(Action.OPERATE)
         self._store.vault.rotate_root(new)
+        self._eraser.finish()
 
     def verify_log(self, progress: Progress | None = None) -> int:
         """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
@@ -272,7 +276,7 @@ class Operations:
         if store.settings.database_url is not None and store.settings.blobs_url is None:
             warnings.append(_LOCAL_BLOBS)
         pending = tuple(note.stem for note in pending_notes(store.path))
-        warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
+        warnings += [f"erasure {one} is not finished: {what_next(store.path, one)}" for one in pending]
         return Status(
             path=str(store.path),
             head=store.log.head(),
