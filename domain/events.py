@@ -71,8 +71,6 @@ def event(topic: str, schema: int = 1) -> Callable[[type[Event]], type[Event]]:
 
 
 # What happened --------------------------------------------------------------------------------------------------
-
-
 @event("SessionOpened")
 @dataclass(frozen=True, slots=True)
 class SessionOpened(Event):
@@ -147,8 +145,6 @@ class SessionClosed(Event):
 
 
 # Memory, by people and agents. The stream is the record; `Envelope.stream` is the record id. ----------------------
-
-
 @event("MemoryStated")
 @dataclass(frozen=True, slots=True)
 class MemoryStated(Event):
@@ -223,8 +219,6 @@ class QuarantineReviewed(Event):
 
 
 # Derived (the envelope names the sources), and work ----------------------------------------------------------------
-
-
 @event("SummaryWritten")
 @dataclass(frozen=True, slots=True)
 class SummaryWritten(Event):
@@ -254,8 +248,6 @@ class WorkingStateChanged(Event):
 
 
 # Governance and reading: ids only, but for the sealed reasons ------------------------------------------------------
-
-
 @event("ParkedEventReplayed")
 @dataclass(frozen=True, slots=True)
 class ParkedEventReplayed(Event):
@@ -343,6 +335,15 @@ class PolicyAdopted(Event):
     previous: str | None = clear(None)
 
 
+@event("PartitionsChanged")
+@dataclass(frozen=True, slots=True)
+class PartitionsChanged(Event):
+    """Between processes, events travel in so many partitions from here on; the first one holds for all before too."""
+
+    epoch: int = clear()
+    partitions: int = clear()
+
+
 @event("AccessRefused")
 @dataclass(frozen=True, slots=True)
 class AccessRefused(Event):
@@ -369,7 +370,8 @@ MEMORY: Final = frozenset(
 ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
 """Handled at once by every projection, also while their owner's events wait."""
 PARKING: Final = frozenset({"ParkedEventReplayed", "ParkedEventDismissed"})
-GOVERNANCE: Final = ERASURE | PARKING | {"ErasureRequested", "AccessRefused", "PolicyAdopted"}
+_STORE_WIDE: Final = frozenset({"ErasureRequested", "AccessRefused", "PolicyAdopted", "PartitionsChanged"})
+GOVERNANCE: Final = ERASURE | PARKING | _STORE_WIDE
 """What concerns a whole tenant or store."""
 
 CLEAR_FIELDS: Final = {
@@ -404,8 +406,6 @@ def restore(topic: str, schema: int, body: Mapping[str, Any]) -> Event:
 
 
 # Envelope, draft, receipt -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """One sealed part of a body: its leaf number, and the subjects whose keys close it."""

@@ -34,6 +34,11 @@ class Settings(BaseSettings):
     embedder_key: the key of that API; never printed.
     reranker: a folder with an ONNX cross-encoder that looks at the first hits again; None for none.
     exact_up_to: turns of a scope up to which its vectors are compared one by one; above, an index is kept.
+    kafka: the servers of a Kafka cluster, host:port with commas between. kafka_prefix: what its topics begin with;
+        kafka_partitions: how many the events topic is made with; kafka_replication: copies of each, -1 for what the
+        cluster's default is. kafka_security, kafka_sasl, kafka_user,
+        kafka_password, kafka_ca_file: how it wants to be spoken to.
+    health_port: where a served role answers on 127.0.0.1 how it is; 0 for nowhere.
     """
 
     model_config = SettingsConfigDict(
@@ -58,6 +63,16 @@ class Settings(BaseSettings):
     embedder_key: SecretStr | None = None
     reranker: Path | None = None
     exact_up_to: int = Field(default=20_000, ge=0)
+    kafka: str | None = None
+    kafka_prefix: str = Field(default="mnemolog", pattern="^[a-zA-Z0-9._-]{1,200}$")
+    kafka_partitions: int = Field(default=6, ge=1, le=10_000)
+    kafka_replication: int = Field(default=-1, ge=-1, le=100)
+    kafka_security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    kafka_sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    kafka_user: str | None = None
+    kafka_password: SecretStr | None = None
+    kafka_ca_file: Path | None = None
+    health_port: int = Field(default=0, ge=0, le=65_535)
 
     @model_validator(mode="after")
     def _one_root_key(self) -> Self:
@@ -88,6 +103,12 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}EMBEDDER is a folder or url: set {PREFIX}EMBEDDER_DIMENSIONS too")
         if self.embedder_is_url and self.embedder_model is None:
             raise ValueError(f"{PREFIX}EMBEDDER is a url: set {PREFIX}EMBEDDER_MODEL too")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_kafka(self) -> Self:
+        if self.kafka_security.startswith("SASL") and not (self.kafka_user and self.kafka_password):
+            raise ValueError(f"{PREFIX}KAFKA_SECURITY needs {PREFIX}KAFKA_USER and {PREFIX}KAFKA_PASSWORD")
         return self
 
     @classmethod

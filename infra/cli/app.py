@@ -16,6 +16,7 @@ from mnemolog.infra.cli import (
     logs,
     operating,
     reading,
+    serving,
     stating,
     store,
     working,
@@ -73,6 +74,7 @@ logs.register(group("log", "Read and check the log of everything that happened."
 operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
 )
+serving.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
 
 

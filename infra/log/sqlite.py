@@ -21,7 +21,7 @@ from mnemolog.infra.log.recorder import Durability, HeadReader, LogDatastore, Lo
 from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
-from mnemolog.projections.ports import Clock, Page
+from mnemolog.projections.ports import Clock, Page, SealedPage
 
 POLL_SECONDS: Final = 0.05
 """How long a commit of another process may stay unseen by a waiting reader."""
@@ -79,6 +79,10 @@ class SqliteEventLog:
     ) -> Page:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
         return self._reader.read(after, limit, topics, bodies)
+
+    def sealed(self, after: int, limit: int) -> SealedPage:
+        """Up to `limit` events behind a position as they are stored, in order, and how far that is."""
+        return self._reader.sealed(after, limit)
 
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""

@@ -24,7 +24,7 @@ from mnemolog.infra.postgres.connecting import connect, parameters, schema_name,
 from mnemolog.infra.postgres.doorbell import Doorbell
 from mnemolog.infra.postgres.recorder import LogDatastore, LogRecorder
 from mnemolog.infra.postgres.storage import PostgresStorage
-from mnemolog.projections.ports import Clock, Page
+from mnemolog.projections.ports import Clock, Page, SealedPage
 
 
 class PostgresEventLog:
@@ -88,6 +88,10 @@ class PostgresEventLog:
     ) -> Page:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
         return self._reader.read(after, limit, topics, bodies)
+
+    def sealed(self, after: int, limit: int) -> SealedPage:
+        """Up to `limit` events behind a position as they are stored, in order, and how far that is."""
+        return self._reader.sealed(after, limit)
 
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""

@@ -57,6 +57,7 @@ class AsyncOperations:
             await asyncio.to_thread(paused.__exit__, None, None, None)
 
     status = _operated(Operations.status)
+    health = _operated(Operations.health)
     projections = _operated(Operations.projections)
     catch_up = _operated(Operations.catch_up)
     vectors = _operated(Operations.vectors)

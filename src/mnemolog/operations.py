@@ -30,7 +30,7 @@ from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
 from mnemolog.infra.vector_stores import VECTORS_FILE
 from mnemolog.projections import catalog
-from mnemolog.results import Parked, ProjectionStatus, Status
+from mnemolog.results import Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
@@ -267,13 +267,22 @@ class Operations:
             leader=store.leadership.leader(),
         )
 
+    def health(self) -> Health:
+        """Whether the work in the background goes on; cheap enough to be asked every second."""
+        self._guard.enter_store(Action.INSPECT)
+        store, runner = self._store, self._store.runner.health()
+        troubles = {
+            **runner.troubles,
+            **store.vectors.troubles(),
+            "summaries' worker": store.summarising.trouble,
+            "the reranker": store.reranking.trouble,
+            "the look at other processes": store.leadership.trouble,
+        }
+        return Health(store.log.head(), store.leadership.leads, runner.running, troubles)
+
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""
-        troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
-        troubles.append(("summaries' worker", self._store.summarising.trouble))
-        troubles.append(("the reranker", self._store.reranking.trouble))
-        troubles.append(("the look at other processes", self._store.leadership.trouble))
-        for name, trouble in troubles:
+        for name, trouble in self.health().troubles.items():
             if trouble.crashes:
                 now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
                 yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"
