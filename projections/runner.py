@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, StoreClosed, StoreInUse
-from mnemolog.projections.folding import Lane, SharedProjection
+from mnemolog.projections.folding import Lane, Placing, SharedProjection, single
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
 from mnemolog.projections.readers import Readers
@@ -86,6 +86,8 @@ class Runner:
     A view is advanced by whoever needs it: a reader in `catch_up`, or the background thread after `start`;
     both go through one lock per view and one compare-and-set per batch.
 
+    place: owner and number of partitions → the owner's partition, where workers share the views.
+    waits: workers advance the views, and this runner only reads them.
     poll: seconds between looks at the log when no doorbell rings.
     backoff: seconds before the first retry after a crash, and the most that doubling may reach.
     """
@@ -100,8 +102,11 @@ class Runner:
         poll: float = 0.1,
         backoff: tuple[float, float] = (0.1, 30.0),
         clock: Clock | None = None,
+        place: Placing = single,
+        waits: bool = False,
     ) -> None:
         self._log, self._views = log, views
+        self._place, self._waits = place, waits
         self._clock = clock or SystemClock()
         self._batch_size, self._poll = batch_size, poll
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
@@ -136,7 +141,9 @@ class Runner:
             file = self._views.live(name)
             if file is None or file.version != shared.projection.version:
                 return None
-            lane = Lane(self._log, self._views, shared, file, self._clock, self._batch_size)
+            lane = Lane(
+                self._log, self._views, shared, file, self._clock, self._batch_size, place=self._place
+            )
             try:
                 position = lane.load().position
             except (SQLAlchemyError, NotFound):
@@ -162,7 +169,7 @@ class Runner:
     def _build(self, name: str, shared: SharedProjection, batch_size: int, progress: Progress | None) -> None:
         head = self._log.head()
         file = self._views.create_shadow(name, shared.projection.version)
-        lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, built_from=head)
+        lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, place=self._place)
         try:
             lane.prepare()
             self._shadows[name] = lane

@@ -114,6 +114,7 @@ class Turns:
     """
 
     name = "turns"
+    by_owner = True
     topics: frozenset[str] | None = HAPPENED | ERASURE | {FeedbackGiven.topic}
     bodies = True
 

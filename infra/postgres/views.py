@@ -146,9 +146,16 @@ class PostgresViews:
     # Transactions ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def begin(self, file: ViewFile) -> Iterator[Connection]:
-        """A write transaction: commits at the end, rolls back on an error. One writer at a time per view."""
-        turn = f"SELECT pg_advisory_xact_lock({self._space('write')}, {self._id(file)})"
+    def begin(self, file: ViewFile, partition: int | None = None) -> Iterator[Connection]:
+        """A write transaction: commits at the end, rolls back on an error. One writer at a time per view.
+
+        partition: then one at a time of this partition, and nobody who writes the whole view.
+        """
+        number = self._id(file)
+        turn = f"SELECT pg_advisory_xact_lock({self._space('write')}, {number})"
+        if partition is not None:
+            own = f"pg_advisory_xact_lock({self._space(f'write/{number}')}, {partition})"
+            turn = f"SELECT pg_advisory_xact_lock_shared({self._space('write')}, {number}); SELECT {own}"
         with self._transaction(file, f"{_WRITE}; {turn}") as conn:
             yield conn
         self._sweep_after(file)

@@ -82,7 +82,7 @@ class SqliteViews:
                     return file
 
     @contextmanager
-    def begin(self, file: ViewFile) -> Iterator[Connection]:
+    def begin(self, file: ViewFile, partition: int | None = None) -> Iterator[Connection]:
         """A write transaction: commits at the end, rolls back on an error. One writer at a time per file."""
         with self._leased(file) as database, database.writer.begin() as conn:
             yield conn
