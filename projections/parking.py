@@ -145,8 +145,7 @@ class Parking:
     def advance(self, conn: Connection, partitions: Collection[int], position: int, to: int) -> bool:
         """Compare and set. False where another runner was faster: then nothing of this batch may stay."""
         theirs = self._mine & (_CHECKPOINT.c.position == position)
-        if len(partitions) == 1:
-            theirs &= _CHECKPOINT.c.partition == next(iter(partitions))
+        theirs &= _CHECKPOINT.c.partition.in_(partitions)
         moved = conn.execute(update(_CHECKPOINT).where(theirs).values(position=to))
         return moved.rowcount == len(partitions)
 

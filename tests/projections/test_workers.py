@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -38,8 +39,15 @@ def projections() -> list[Projection]:
 
 
 def worker(views: JoinedViews, topic: Topic, *partitions: int, batch_size: int = 5) -> Worker:
+    ticks = count()
     made = Worker(
-        topic.log, views, projections(), topic, SystemClock(), batch_size=batch_size, monotonic=lambda: 0.0
+        topic.log,
+        views,
+        projections(),
+        topic,
+        SystemClock(),
+        batch_size=batch_size,
+        monotonic=lambda: next(ticks) / 50,
     )
     made.assign(partitions)
     return made
@@ -55,7 +63,7 @@ def settle(topic: Topic, *workers: Worker) -> None:
             each.tick()
     lags = [lag for each in workers for lag in each.lags()]
     assert all(lag.position == topic.log.head() and not lag.building for lag in lags), lags
-    assert not [t for each in workers for t in each.troubles().values() if t.crashes]
+    assert not [t for each in workers for t in each.troubles().values() if t.backoff]
 
 
 def reading(views: JoinedViews, log: WorkedLog) -> Runner:
@@ -80,9 +88,9 @@ def assert_same(views: JoinedViews, log: WorkedLog, folder: Path) -> None:
         assert [row.state for row in shared.parked(name)] == [row.state for row in single.parked(name)]
 
 
-def some_events(log: WorkedLog, random: Random, count: int) -> None:
+def some_events(log: WorkedLog, random: Random, many: int) -> None:
     """Turns of eight people, some of which fail; erasures, and orders about what failed, in between."""
-    for n in range(count):
+    for n in range(many):
         what, user = random.random(), random.choice(USERS)
         turns = [recorded for recorded in log.rows if recorded.envelope.topic == "TurnRecorded"]
         if what < 0.80 or not turns:
