@@ -21,8 +21,10 @@ from mnemolog.domain.errors import (
     KeysMissing,
     MnemologError,
     NotFound,
+    ProjectionStalled,
     StoreClosed,
     StoreInUse,
+    StoreUnavailable,
 )
 from mnemolog.domain.events import Receipt
 from mnemolog.domain.scope import Scope
@@ -56,7 +58,8 @@ _CODE_OF: Final[Mapping[type[MnemologError], str]] = {
     IdempotencyConflict: "conflict",
     NotFound: "unknown",
 }
-_FATAL: Final = (StoreInUse, StoreClosed, KeysMissing, CorruptStore)
+FATAL: Final = (StoreInUse, StoreClosed, StoreUnavailable, ProjectionStalled, KeysMissing, CorruptStore)
+"""Errors that are no item's fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +346,7 @@ class _Run:
         if isinstance(answer, Receipt):
             self.names.learn(item, answer)
             self.tally.receipt(item, answer)
-        elif isinstance(answer, _FATAL):
+        elif isinstance(answer, FATAL):
             raise answer
         elif isinstance(answer, IdempotencyConflict) and item.derived_key:
             self.tally.duplicates += 1

@@ -42,10 +42,10 @@ class RelayLog(EpochLog, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One message on its way. value: None is a tombstone."""
+    """One message on its way. key: None for none; value: None is a tombstone."""
 
     partition: int
-    key: bytes
+    key: bytes | None
     value: bytes | None
 
 

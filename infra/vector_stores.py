@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Final
 
 from mnemolog.infra.settings import Settings
@@ -42,13 +43,23 @@ class VectorFolder:
         if self.settings.qdrant_url is not None:
             return _server_index(self.settings, make=make)
         folder = self.path / INDEX_FOLDER
-        if not self.leads() or self.settings.workers:
+        if not self._has_folder or not self.leads():
             return None
         if not make and not folder.exists():
             return None
         from mnemolog.infra.index import EdgeIndex
 
         return EdgeIndex(folder)
+
+    def tidy(self) -> None:
+        """Remove an index folder that is in use no more: nobody would erase in it."""
+        if not self._has_folder and self.leads():
+            rmtree(self.path / INDEX_FOLDER, ignore_errors=True)
+
+    @property
+    def _has_folder(self) -> bool:
+        settings = self.settings
+        return settings.index != "none" and settings.qdrant_url is None and not settings.workers
 
     def erased_elsewhere(self) -> int | None:
         folder = self.path / INDEX_FOLDER
@@ -74,9 +85,9 @@ def _server_index(settings: Settings, *, make: bool) -> VectorIndex | None:
     from mnemolog.infra.postgres.connecting import turn
 
     assert settings.qdrant_url is not None
-    assert settings.database_url is not None
+    assert settings.database is not None
     key = None if settings.qdrant_key is None else settings.qdrant_key.get_secret_value()
-    name, url = f"{settings.database_schema}_vectors", settings.database_url.get_secret_value()
+    url, name = settings.database[0], f"{settings.database[1]}_vectors"
     index = ServerIndex(connect(settings.qdrant_url, key), name, lambda: turn(url, f"{name}/index"))
     if make or index.space is not None:
         return index

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from mnemolog.infra.cli import (
+    cluster,
     erasing,
     governing,
     importing,
@@ -75,6 +76,9 @@ operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
 )
 serving.register(app, OPERATING)
+cluster.register(
+    group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
+)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
 
 

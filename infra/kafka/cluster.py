@@ -144,7 +144,9 @@ class Broker:
         return BrokerState(self.folder, pid, None if pid is None else f"{_HOST}:{self._listening_port()}")
 
     def _pid(self) -> int | None:
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                return self._process.pid
             self._process = None
         try:
             pid = int(self._pid_file.read_text())

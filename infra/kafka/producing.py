@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.relay import Outgoing
-from mnemolog.infra.kafka.connecting import unavailable
+from mnemolog.domain.errors import StoreUnavailable
+from mnemolog.infra.kafka.connecting import check_reachable, unavailable
 
 if TYPE_CHECKING:
     from kafka import KafkaProducer
 
 DELIVERY_SECONDS: Final = 20.0
+LARGEST: Final = 1_048_576
+"""Bytes of a message; never more than what the topic takes, for a broker's refusal wedges the producer as well."""
 _GRACE: Final = 5.0
 
 
@@ -24,8 +27,14 @@ class Producing:
     another one. rebuilds: how often.
     """
 
-    def __init__(self, connection: Mapping[str, Any], *, delivery_seconds: float = DELIVERY_SECONDS) -> None:
-        self._connection, self._delivery = dict(connection), delivery_seconds
+    def __init__(
+        self,
+        connection: Mapping[str, Any],
+        *,
+        delivery_seconds: float = DELIVERY_SECONDS,
+        largest: int = LARGEST,
+    ) -> None:
+        self._connection, self._delivery, self._largest = dict(connection), delivery_seconds, largest
         self._producer: KafkaProducer | None = None
         self.rebuilds = 0
 
@@ -44,12 +53,24 @@ class Producing:
             producer.flush(self._delivery + _GRACE)
             for future in futures:
                 future.get(max(0.1, deadline - time.monotonic()))
+        except StoreUnavailable:
+            raise
         except Exception as error:
             self.discard()
             raise unavailable(f"{topic} cannot be written to", error) from error
         except BaseException:
             self.discard()
             raise
+
+    def partitions(self, topic: str) -> int:
+        """How many the topic has. Raises StoreUnavailable."""
+        try:
+            return len(self._opened().partitions_for(topic))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            self.discard()
+            raise unavailable(f"{topic} cannot be written to", error) from error
 
     def discard(self) -> None:
         """Let go of the producer without waiting for anything it still holds."""
@@ -67,6 +88,7 @@ class Producing:
 
     def _opened(self) -> KafkaProducer:
         if self._producer is None:
+            check_reachable(self._connection)
             from kafka import KafkaProducer
 
             milliseconds = int(self._delivery * 1000)
@@ -78,6 +100,7 @@ class Producing:
                 request_timeout_ms=max(1000, milliseconds // 2),
                 max_block_ms=milliseconds,
                 batch_size=262_144,
+                max_request_size=self._largest,
             )
         return self._producer
 

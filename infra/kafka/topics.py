@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.messages import Topics
 from mnemolog.domain.errors import StoreUnavailable
-from mnemolog.infra.kafka.connecting import unavailable
+from mnemolog.infra.kafka.connecting import check_reachable, unavailable
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -138,6 +138,7 @@ class TopicAdmin:
 
     @contextmanager
     def _admin(self) -> Iterator[KafkaAdminClient]:
+        check_reachable(self._connection)
         from kafka import KafkaAdminClient
 
         with _typed():

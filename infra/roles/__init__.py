@@ -13,6 +13,8 @@ from mnemolog.infra.settings import Settings
 
 ROLES: Final[Mapping[str, str]] = {
     "projections": "mnemolog.infra.roles.projections:opened",
+    "relay": "mnemolog.infra.roles.relay:opened",
+    "ingest": "mnemolog.infra.roles.ingest:opened",
 }
 """Name and where it is: a function of the settings that gives a context manager of the role."""
 

@@ -48,5 +48,5 @@ class Projections:
 def opened(settings: Settings) -> Iterator[Projections]:
     """Open the memory of the settings. A log of its own elsewhere needs no directory that was there before."""
     create = settings.database_url is not None
-    with Memory.open(settings.data, settings=settings, create=create) as memory:
+    with Memory.open(settings, create=create) as memory:
         yield Projections(memory)

@@ -234,7 +234,7 @@ class Eraser:
         """What a leader does first: go on with what was cut off, unless another process is at it."""
         with suppress(StoreInUse):
             self.finish(wait=0)
-        if self._store.leadership.alone:
+        if self._store.leadership.alone and not self._store.blobs.shared:
             remove_orphans(self._store)
 
     def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:

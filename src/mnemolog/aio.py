@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from mnemolog._erasing import ErasurePlan, Progress
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.principal import Principal
+from mnemolog.infra.settings import Settings
 from mnemolog.memory import Memory
 from mnemolog.operations import Operations
 
@@ -99,9 +100,9 @@ class AsyncMemory:
         self.operations = AsyncOperations(memory.operations)
 
     @classmethod
-    async def open(cls, path: str | Path, **options: Any) -> Self:
+    async def open(cls, where: str | Path | Settings, **options: Any) -> Self:
         """As `Memory.open`."""
-        return cls(await asyncio.to_thread(Memory.open, path, **options))
+        return cls(await asyncio.to_thread(Memory.open, where, **options))
 
     def acting_as(self, principal: Principal) -> AsyncMemory:
         """As `Memory.acting_as`."""

@@ -25,7 +25,7 @@ from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.compose import Store, open_store
-from mnemolog.infra.settings import Settings
+from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.working import TaskState
@@ -61,7 +61,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        where: str | Path | Settings,
         *,
         principal: Principal = LOCAL_OPERATOR,
         settings: Settings | None = None,
@@ -72,16 +72,19 @@ class Memory:
         embedder: Embedder | None = None,
         reranker: Reranker | None = None,
     ) -> Self:
-        """Open the memory in a data directory, and create what is missing.
+        """Open the memory in a data directory, or with log and views at a postgresql:// url, or by settings.
 
+        What is missing is created. With a url or settings, locks, vectors and whatever has no url of its own are in
+        the data directory of the settings. settings: those of the environment where not given.
         background=False starts no thread: views then advance when they are read, nobody writes summaries, and
         vectors wait for `operations.embed`. embedder, reranker: of your own, instead of those of the settings.
         clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
-        another one (with background) takes over when it is gone. Raises KeysMissing; NotFound where create=False.
+        another one (with background) takes over when it is gone.
+        Raises InvalidInput for no such place or setting, KeysMissing, StoreUnavailable; NotFound where create=False.
         """
-        given = settings or Settings.load()
+        path, given = placed(where, settings)
         with open_store(
-            Path(path), given, create=create, clock=clock, ids=ids, embedder=embedder, reranker=reranker
+            path, given, create=create, clock=clock, ids=ids, embedder=embedder, reranker=reranker
         ) as store:
             memory = cls(store, principal)
             store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)

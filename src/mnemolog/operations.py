@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
-from mnemolog._erasing import Eraser
+from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes
 from mnemolog.domain.erasure import ErasureReceipt
@@ -35,6 +35,9 @@ from mnemolog.results import Health, Parked, ProjectionStatus, Status
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
 """Events from which a rebuild gains more than another process costs to start."""
+_LOCAL_BLOBS = (
+    "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
+)
 
 
 class Operations:
@@ -213,9 +216,15 @@ class Operations:
         return self._auditor.context(event_id)
 
     def finish_erasures(self) -> list[ErasureReceipt]:
-        """Go on with the erasures that are not finished, as when a reader kept a file from being purged."""
+        """Go on with the erasures that are not finished, as when a reader kept a file from being purged.
+
+        Where several machines share the blobs, those are removed, too, that a crash left without their event a day ago.
+        """
         self._guard.enter_store(Action.OPERATE)
-        return self._eraser.finish()
+        finished = self._eraser.finish()
+        if self._store.blobs.shared:
+            remove_orphans(self._store)
+        return finished
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
         """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
@@ -234,11 +243,6 @@ class Operations:
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
-        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
-        paths = {name: store.path / file for name, file in files.items()}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
-        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
-        sizes[BLOBS_FOLDER] = store.blobs.size()
         projections = self.projections()
         warnings = [
             *keys.warnings,
@@ -249,6 +253,8 @@ class Operations:
             ),
             *(f"{name}: {each}" for name, each in self._troubles()),
         ]
+        if store.settings.database_url is not None and store.settings.blobs_url is None:
+            warnings.append(_LOCAL_BLOBS)
         pending = tuple(note.stem for note in pending_notes(store.path))
         warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
         return Status(
@@ -262,7 +268,7 @@ class Operations:
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
-            sizes=sizes,
+            sizes=self._sizes(),
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
@@ -279,6 +285,15 @@ class Operations:
             "the look at other processes": store.leadership.trouble,
         }
         return Health(store.log.head(), store.leadership.leads, runner.running, troubles)
+
+    def _sizes(self) -> dict[str, int]:
+        store, files = self._store, {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
+        paths = {name: store.path / file for name, file in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
+        if not store.blobs.shared:
+            sizes[BLOBS_FOLDER] = store.blobs.size()
+        return sizes
 
     def _troubles(self) -> Iterator[tuple[str, str]]:
         """Where the background work crashed since it was started, and whether it goes on."""

@@ -182,6 +182,17 @@ def test_an_index_left_in_a_change_is_made_anew(
     assert again.indexed() == again.stored()
 
 
+def test_an_index_made_anew_is_as_clean_as_the_one_before(world: World) -> None:
+    """Up to where erasures have left its bytes is known after a rebuild, too: nobody waits for another one."""
+    world.talk("one", "two")
+    world.worker.catch_up()
+    world.filler.catch_up()
+    world.index.compact(7)
+    world.index.begin(world.embedder.space, world.embedder.dimensions, "another")
+    world.index.activate()
+    assert edge.erased_to(world.folder / "index") == 7
+
+
 def test_an_index_ahead_of_its_rows_is_made_anew(make_world: Callable[..., World]) -> None:
     """Rows from an older copy come with numbers that the index has seen otherwise: it starts again."""
     world = filled(make_world())

@@ -1,0 +1,44 @@
+"""The models that the settings name, loaded when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mnemolog.infra.settings import Settings
+from mnemolog.projections.reranking import Reranker, Reranking
+
+if TYPE_CHECKING:
+    from mnemolog.projections.embedding import Embedder
+
+
+def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:
+    """What makes the embedder of the settings when it is needed; None for none."""
+    return None if settings.embedder == "none" else lambda: _embedder(settings)
+
+
+def _embedder(settings: Settings) -> Embedder:
+    from mnemolog.infra.embedders import FolderEmbedder, OpenAIEmbedder, SentenceEmbedder
+
+    dimensions = settings.embedder_dimensions
+    if dimensions is None:
+        return SentenceEmbedder()
+    if not settings.embedder_is_url:
+        return FolderEmbedder(Path(settings.embedder), dimensions)
+    key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
+    return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
+
+
+def reranking_of(settings: Settings, given: Reranker | None) -> Reranking:
+    """The given one, else that of the settings, else none."""
+    folder = settings.reranker
+    if given is not None:
+        return Reranking(lambda: given)
+    return Reranking(None if folder is None else lambda: _reranker(folder))
+
+
+def _reranker(folder: Path) -> Reranker:
+    from mnemolog.infra.embedders import FolderReranker
+
+    return FolderReranker(folder)
