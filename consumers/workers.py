@@ -86,6 +86,7 @@ class PartitionLag:
 class Worker:
     """Folds the partitions that it is given. One thread at a time may call it.
 
+    refresh: called now and then, to learn which keys other processes have destroyed.
     gaps: how often messages did not follow; folded: events that messages brought.
     """
 
@@ -99,10 +100,11 @@ class Worker:
         *,
         batch_size: int = BATCH,
         monotonic: Callable[[], float] = time.monotonic,
+        refresh: Callable[[], object] = lambda: None,
     ) -> None:
         self._log, self._stores, self._relay, self._clock = log, views, relay, clock
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
-        self._batch_size, self._now = batch_size, monotonic
+        self._batch_size, self._now, self._refresh = batch_size, monotonic, refresh
         self._mine: frozenset[int] = frozenset()
         self._views: dict[str, _View] = {}
         self._place, self._looked, self._heard = Place(), float("-inf"), dict[int, float]()
@@ -164,6 +166,8 @@ class Worker:
 
     def tick(self) -> bool:
         """Read from the log what messages did not bring, and look around; whether there is more to do at once."""
+        if not self._mine:
+            return False
         if self._now() - self._looked >= _LOOK_SECONDS:
             self._look_around()
         with self._trying("relay"):
@@ -172,7 +176,7 @@ class Worker:
         for name in self._shared:
             with self._trying(name):
                 view = self._open(name)
-                if view is not None and self._mine:
+                if view is not None:
                     more |= self._catch_up(view)
                     self._go_live(view)
         return more
@@ -252,6 +256,7 @@ class Worker:
         """Others may have switched views, or a crash of the server may have emptied them."""
         self._looked = self._now()
         with self._trying("relay"):
+            self._refresh()
             self._stores.refresh()
             for name, view in list(self._views.items()):
                 replaced = view.goal is None and self._stores.live(name) != view.lane.file

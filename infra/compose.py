@@ -12,6 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.accesses import Accesses
+from mnemolog.consumers.partitions import partition_of
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
@@ -175,7 +176,7 @@ class Store:
         self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
         if self.leadership.leads:
             lead()
-        if background:
+        if background and not self.settings.workers:
             if self.leadership.leads:
                 self._start()
             self.leadership.watch(lambda: self._take_over(lead), self._watch)
@@ -411,7 +412,9 @@ def _searched(path: Path, settings: Settings, blobs: SealedBlobs) -> tuple[Catal
 
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:
     projections = [*read, Summaries(), Working(), Accessed()]
-    return Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
+    waits = (lambda: log.stats()["position"]) if settings.workers else None
+    parts: dict[str, Any] = {"clock": clock, "batch_size": settings.batch_size}
+    return Runner(log, views, projections, **parts, place=partition_of, waits=waits)
 
 
 def _vectors(

@@ -50,7 +50,8 @@ class Settings(BaseSettings):
     kafka: the servers of a Kafka cluster, host:port with commas between. kafka_prefix: what its topics begin with;
         kafka_partitions: how many the events topic is made with; kafka_replication: copies of each, -1 for what the
         cluster's default is. kafka_security, kafka_sasl, kafka_user,
-        kafka_password, kafka_ca_file: how it wants to be spoken to.
+        kafka_password, kafka_ca_file: how it wants to be spoken to. kafka_session_seconds: how long a worker may be
+        silent before its partitions are given to others.
     ingest_key_file: the private keys that ingest opens sealed messages with; a file in the data directory if not set.
     ingest_role: as whom ingest writes what runtimes send: agent, user, or service; it sets how far that is trusted.
     health_port: where a served role answers on 127.0.0.1 how it is; 0 for nowhere.
@@ -90,6 +91,7 @@ class Settings(BaseSettings):
     kafka_user: str | None = None
     kafka_password: SecretStr | None = None
     kafka_ca_file: Path | None = None
+    kafka_session_seconds: float = Field(default=30.0, ge=1, le=600)
     ingest_key_file: Path | None = None
     ingest_role: Literal["agent", "user", "service"] = "agent"
     health_port: int = Field(default=0, ge=0, le=65_535)

@@ -8,7 +8,7 @@ import typer
 
 from mnemolog.infra.cli.command import Call, command
 
-RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="projections")]
+RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="projections, or relay, ingest, worker, embedder.")]
 HealthPort = Annotated[
     int | None,
     typer.Option(

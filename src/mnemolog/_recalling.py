@@ -109,7 +109,7 @@ class Recaller:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
-        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        at_least = self._store.runner.newest() if asked.at_least is None else asked.at_least
         with self._reader.views(at_least) as views:
             return [one.hit for one in self.found(views, scope, query, k, asked)]
 

@@ -68,7 +68,7 @@ def settle(topic: Topic, *workers: Worker) -> None:
 
 def reading(views: JoinedViews, log: WorkedLog) -> Runner:
     """A process that only reads what the workers have made."""
-    runner = Runner(log, views, projections(), place=partition_of, waits=True)
+    runner = Runner(log, views, projections(), place=partition_of, waits=log.head)
     runner.open(build=False)
     return runner
 

@@ -1,0 +1,51 @@
+"""How a view is, for people who look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mnemolog.projections.supervision import Trouble
+
+
+class ViewCondition(StrEnum):
+    """What a view is doing, for people."""
+
+    LIVE = "live"
+    PAUSED = "paused"
+    FAILING = "failing"
+    """Its last attempt to advance raised; it is tried again after a while."""
+    STALE = "stale"
+    """It has to be built anew, and will be at the next advance."""
+    REBUILDING = "rebuilding"
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a view is. head: the real head of the log; failed and waiting: events that are parked."""
+
+    projection: str
+    version: str
+    position: int
+    head: int
+    failed: int
+    waiting: int
+    condition: ViewCondition
+
+    @property
+    def lag(self) -> int:
+        return self.head - self.position
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The background thread and the troubles of each projection (and of the thread itself, as `runner`)."""
+
+    running: bool
+    paused: bool
+    troubles: Mapping[str, Trouble]
+
+    @property
+    def crashes(self) -> int:
+        return sum(trouble.crashes for trouble in self.troubles.values())
