@@ -51,7 +51,7 @@ class Deployment:
             "MNEMOLOG_KAFKA_PARTITIONS": str(self.partitions),
             "MNEMOLOG_KAFKA_SESSION_SECONDS": str(self.session_seconds),
             "MNEMOLOG_EMBEDDER": "none",
-            "MNEMOLOG_DURABILITY": "os",
+            "MNEMOLOG_DURABILITY": "fsync",
         }
 
     @property

@@ -8,7 +8,9 @@ import typer
 
 from mnemolog.infra.cli.command import Call, command
 
-RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="projections, or relay, ingest, worker, embedder.")]
+RoleName = Annotated[
+    str, typer.Argument(metavar="ROLE", help="projections, or relay, ingest, worker, embedder.")
+]
 HealthPort = Annotated[
     int | None,
     typer.Option(

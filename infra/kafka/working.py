@@ -111,6 +111,8 @@ class FaustWorker:
             broker_commit_interval=2.8,
             broker_request_timeout=90.0,
             consumer_auto_offset_reset="earliest",
+            # How soon partitions that were added are seen; until then nobody folds them.
+            consumer_metadata_max_age_ms=5000,
             topic_disable_leader=True,
             topic_allow_declare=False,
             web_enabled=False,

@@ -35,5 +35,5 @@ def test_promise_3_workers_make_the_views_that_one_process_makes(
         assert_as_embedded(memory, tmp_path / "embedded")
     shared = [each.metric("mnemolog_worker_partitions") for each in workers]
     until(lambda: sum(each.metric("mnemolog_worker_partitions") for each in workers) == 3, f"{shared}")
-    assert all(each.metric("mnemolog_worker_folded") > 0 for each in workers)
+    assert all(each.metric("mnemolog_worker_folded_total") > 0 for each in workers)
     assert [each.terminate() for each in workers] == [0, 0]
