@@ -85,7 +85,6 @@ class Vectorising:
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
-        self.before_step: Callable[[], object] = lambda: None
         self._lock, self._stopping = RLock(), Flag()
         self._opened: _Opened | None = None
         self._rows: VectorRows | None = None
@@ -144,7 +143,6 @@ class Vectorising:
 
     def _go_round(self) -> None:
         head = self._log.head()
-        self.before_step()
         moved = bool(head) and self._open().worker.step()
         if moved:
             if self._filler is not None and self._filler.lag() > UNINDEXED:

@@ -107,7 +107,6 @@ class Store:
 
     def __post_init__(self) -> None:
         self.records = RecordTables(self.curated)
-        self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""

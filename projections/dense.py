@@ -9,9 +9,10 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock, RLock
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemolog.domain.passages import EMBEDDED, PARTS
 from mnemolog.domain.retrieval import Moments
@@ -36,10 +37,15 @@ class DenseScan:
         self._held: OrderedDict[tuple[ScopeIds, Kind], _Matrix] = OrderedDict()
         self._lock = Lock()
 
-    def scores(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Scores:
-        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch."""
+    def scores(
+        self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind, change: int | None = None
+    ) -> Scores:
+        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch.
+
+        change: the number of the last write, where it was just looked at.
+        """
         query.require(self.space)
-        change = self._rows.change()
+        change = self._rows.change() if change is None else change
         matrices = [self._matrix(scope, kind) for scope in scopes]
         before = sum(matrix.bytes for matrix in matrices)
         parts = [matrix.scores(query.values, change) for matrix in matrices]
@@ -57,7 +63,9 @@ class DenseScan:
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
     ) -> list[tuple[int, float]]:
         """(log position, cosine) of the k nearest, best first; of equals the newer first."""
-        return best(self.scores(query, scopes, kind), k)
+        found = self.scores(query, scopes, kind)
+        order = best(found.positions, found.cosines, k)
+        return list(zip(found.positions[order].tolist(), found.cosines[order].tolist(), strict=True))
 
     def holds(self, scopes: Collection[ScopeIds]) -> bool:
         """Whether there is any vector in these scopes."""
@@ -68,6 +76,10 @@ class DenseScan:
         if sum(matrix.bytes for matrix in matrices) > before:
             self._evict()
         return any(found)
+
+    def change(self) -> int:
+        """The number of the last write or removal."""
+        return self._rows.change()
 
     def forget(self) -> None:
         """Drop what is kept in memory, as after an erasure."""
@@ -128,7 +140,8 @@ class Cosines:
 
 def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
     """Every cosine in these scopes, exactly."""
-    turns, windows, records, passages = (scan.scores(query, scopes, kind) for kind in Kind)
+    change = scan.change()
+    turns, windows, records, passages = (scan.scores(query, scopes, kind, change) for kind in Kind)
     return Cosines(turns, windows, records, passages)
 
 
@@ -178,21 +191,18 @@ def of_events(passages: Scores, positions: Collection[int]) -> Scores:
 
 def moments(cosines: Floats) -> Moments:
     """The same to the last digit in whatever order they come."""
-    values = np.sort(cosines.astype(np.float64))
+    values = np.sort(cosines).astype(np.float64)
     if not len(values):
         return Moments(0, 0.0, 0.0)
     return Moments(len(values), float(values.mean()), float(values.std()))
 
 
-def best(scores: Scores, k: int) -> list[tuple[int, float]]:
-    """The k greatest, best first; of equals the newer first."""
-    positions, cosines = scores.positions, scores.cosines
-    if k < len(cosines):
-        least = np.partition(cosines, len(cosines) - k)[len(cosines) - k]
-        kept = cosines >= least
-        positions, cosines = positions[kept], cosines[kept]
-    order = np.lexsort((-positions, -cosines))[:k]
-    return list(zip(positions[order].tolist(), cosines[order].tolist(), strict=True))
+def best(positions: Positions, scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
+    """Where the k greatest stand, best first; of equals the newer first."""
+    kept = np.arange(len(scores))
+    if k < len(scores):
+        kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+    return kept[np.lexsort((-positions[kept], -scores[kept]))[:k]]
 
 
 class _Matrix:

@@ -83,7 +83,10 @@ def single(owner: str, partitions: int) -> int:
 
 
 class Lane:
-    """Moves one view file, or one partition of it, along the log. Any thread may read `position` and `stale`.
+    """Moves one view file, or partitions of it, along the log. Any thread may read `position`, `stored` and `stale`.
+
+    position: up to where the view has everything; stored: its checkpoint, which may stay behind while nothing that
+    comes is for this view: a read then need not write.
 
     The partitions of a view go at their own pace, but not past an event that concerns all owners: it is folded once,
     when all have come to it, so that the order is the same as if one process had folded everything.
@@ -105,7 +108,7 @@ class Lane:
         place: Placing = single,
     ) -> None:
         self.file, self.lock = file, RLock()
-        self.position, self.stale, self.closed = 0, False, False
+        self.position, self.stored, self.stale, self.closed = 0, 0, False, False
         self.parking = Parking(file.name)
         self._log, self._views, self._shared, self._clock = log, views, shared, clock
         self.batch_size = batch_size
@@ -130,15 +133,16 @@ class Lane:
         assert self._state is not None
         return self._state
 
-    def advance(self, wait: float = -1, only: Collection[int] | None = None) -> bool:
+    def advance(self, wait: float = -1, *, store: bool = True, only: Collection[int] | None = None) -> bool:
         """Fold the next batch. False where nothing was left, or the lane stayed busy for `wait` seconds.
 
+        store: whether the checkpoint is to follow where nothing is to be folded.
         only: those partitions that are to be advanced.
         """
         if not self.lock.acquire(timeout=wait):
             return False
         try:
-            return self.closed or self._advance(only)
+            return self.closed or self._advance(store, only)
         except _Overtaken:
             self.load()
             return True
@@ -197,20 +201,24 @@ class Lane:
         """Whether the projection needs sealed bodies opened."""
         return self._projection.bodies
 
-    def _advance(self, only: Collection[int] | None = None) -> bool:
+    def _advance(self, store: bool, only: Collection[int] | None) -> bool:
         state = self._state or self.load()
         group, bound = self._due(state, only)
         if not group:
             return False
-        at = state.positions[group[0]]
-        page = self._log.read(at, self.batch_size, topics=self._topics, bodies=self._projection.bodies)
+        at, whole = state.positions[group[0]], len(group) == len(state.positions)
+        after = at if store or not whole else max(at, self.position)
+        page = self._log.read(after, self.batch_size, topics=self._topics, bodies=self._projection.bodies)
         to = page.position if bound is None else min(page.position, bound)
-        if to <= at:
+        if to <= after:
             return False
-        events, step = [each for each in fresh(page, at) if each.position <= to], _Step(group, at, to)
-        if len(group) == len(state.positions):
-            return self._move(state, step, events)
-        return self._fold_due(state, step, events)
+        events, step = [each for each in fresh(page, after) if each.position <= to], _Step(group, at, to)
+        if not whole:
+            return self._fold_due(state, step, events)
+        if not events and not store and to - at < self.batch_size:
+            self.position = to
+            return True
+        return self._move(state, step, events)
 
     def _due(self, state: ViewState, only: Collection[int] | None) -> tuple[list[int], int | None]:
         """The partitions that come next, all at one position, and where others of this lane already are."""
@@ -285,7 +293,8 @@ class Lane:
     def _know(self, state: ViewState) -> None:
         mine = state.positions if self._partitions is None else self._partitions
         self._state, self.stale = state, state.stale
-        self.position = min((at for one in mine if (at := state.positions.get(one)) is not None), default=0)
+        self.stored = min((at for one in mine if (at := state.positions.get(one)) is not None), default=0)
+        self.position = max(self.position, self.stored)
 
     def _is_plain(self, state: ViewState, events: Sequence[Recorded]) -> bool:
         if state.parked or any(recorded.position in state.dismissed for recorded in events):

@@ -197,14 +197,17 @@ class Scores:
         """Log position → cosine."""
         return dict(zip(self.positions.tolist(), self.cosines.tolist(), strict=True))
 
-    def at(self, positions: Collection[int]) -> dict[int, float]:
-        """The same for some positions only, those that have a cosine."""
-        return self.among(positions).mapping()
-
-    def among(self, positions: Collection[int]) -> Scores:
-        """Those of these positions."""
-        wanted = np.isin(self.positions, np.fromiter(positions, np.int64, len(positions)))
-        return Scores(self.positions[wanted], self.cosines[wanted])
+    def over(self, wanted: Positions) -> NDArray[np.float64]:
+        """The cosine at each of these positions, NaN where there is none."""
+        found = np.full(len(wanted), np.nan)
+        if len(self.positions) and len(wanted):
+            order = np.argsort(self.positions, kind="stable")  # they come nearly in order
+            at = np.searchsorted(self.positions, wanted, sorter=order)
+            at[at == len(order)] = 0
+            place = order[at]
+            inside = self.positions[place] == wanted
+            found[inside] = self.cosines[place[inside]]
+        return found
 
 
 ErasureReader = Callable[[int], tuple[Sequence[Recorded], int]]

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -38,7 +39,7 @@ SESSION_SECONDS: Final = 30.0
 class FaustWorker:
     """Runs Faust in the thread of `run`, again and again, until it is told to stop.
 
-    rebalances: how often partitions were dealt out.
+    folder: where Faust may keep what it wants; it is made, and stays empty. rebalances: how often partitions were dealt out.
     """
 
     def __init__(
@@ -47,11 +48,12 @@ class FaustWorker:
         connection: Mapping[str, Any],
         topic: str,
         group: str,
+        folder: Path,
         *,
         session_seconds: float = SESSION_SECONDS,
     ) -> None:
         self.worker, self._connection, self._topic, self._group = worker, connection, topic, group
-        self._session_seconds = session_seconds
+        self._folder, self._session_seconds = folder, session_seconds
         self._supervisor = Supervisor(0.5, 10.0)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mnemolog-fold")
         self.rebalances = 0
@@ -116,6 +118,7 @@ class FaustWorker:
             topic_disable_leader=True,
             topic_allow_declare=False,
             web_enabled=False,
+            datadir=str(self._folder),
             stream_wait_empty=False,
             key_serializer="raw",
             value_serializer="raw",

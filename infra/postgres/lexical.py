@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from sqlalchemy import Connection
@@ -21,6 +21,9 @@ from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.infra.postgres.bulk import copy_into, copy_packed
 from mnemolog.projections.lexical import LexicalDocument
+
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.postings import Postings
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _PACKED = Struct("!hiqiqiiii").pack
@@ -112,6 +115,20 @@ class PostgresLexicalIndex:
             counts[term][doc] = times
             lengths[doc] = length
         return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
+
+    def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
+        """The same as arrays, by the places of the terms, without lengths."""
+        from mnemolog.projections.postings import posted
+
+        docs, tokens = self._statistics(conn, scopes := sorted(set(scopes)))
+        sql = (
+            "SELECT array_agg(k.place - 1 ORDER BY k.place, p.doc), array_agg(p.doc ORDER BY k.place, p.doc),"
+            f" array_agg(p.times ORDER BY k.place, p.doc) FROM {self._postings} p"
+            " JOIN unnest(%s::bigint[]) WITH ORDINALITY AS k (term, place) ON k.term = p.term"
+            " WHERE p.scope = ANY(%s)"
+        )
+        found = conn.exec_driver_sql(sql, ([_hashed(term) for term in terms], list(scopes))).one()
+        return posted(docs, tokens, *(column or [] for column in found))
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

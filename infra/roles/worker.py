@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Event
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from mnemolog.consumers.messages import Topics
 from mnemolog.consumers.partitions import read_epochs
@@ -17,6 +17,8 @@ from mnemolog.infra.kafka.working import FaustWorker
 from mnemolog.infra.roles.kafka import opened_places
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
+
+FAUST_FOLDER: Final = "faust"
 
 
 class WorkerRole:
@@ -76,4 +78,7 @@ def _faust(store: Store, places: RelayPlace, kafka: dict[str, Any], settings: Se
     worker = Worker(*parts, batch_size=settings.batch_size, refresh=store.look_around)
     topics = Topics(settings.kafka_prefix)
     group = f"{settings.kafka_prefix}.workers"
-    return FaustWorker(worker, kafka, topics.events, group, session_seconds=settings.kafka_session_seconds)
+    seconds = settings.kafka_session_seconds
+    return FaustWorker(
+        worker, kafka, topics.events, group, settings.data / FAUST_FOLDER, session_seconds=seconds
+    )

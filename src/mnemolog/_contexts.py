@@ -191,9 +191,9 @@ class Contexts:
             return rules
         scopes = views.of("curated", asked.scope).scopes
         ours = [each for each in records if scopes[each[0].scope].project is not None]
-        guides = [
-            replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in blueprint(ours)
-        ]
+        aspect, epoch = self._store.records.aspect, views.record_epoch
+        chosen = blueprint(ours, lambda record, text: aspect(record, text, epoch))
+        guides = [replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in chosen]
         return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:

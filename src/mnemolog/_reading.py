@@ -49,12 +49,13 @@ class Views:
 
     def __init__(self, guard: Guard, scopes: ScopeTable, at_least: int | None) -> None:
         self._guard, self._scopes, self._at_least = guard, scopes, at_least
+        # Taken before anything is read, so that what was read before an erasure is not kept after it.
+        self.turn_epoch, self.record_epoch = guard.store.tables.epoch, guard.store.records.epoch
         self._stack = ExitStack()
         self._conns: dict[str, Connection] = {}
         self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
 
     def __enter__(self) -> Views:
-        self._stack.enter_context(self._guard.store.runner.readers.reading())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -119,7 +120,7 @@ class Reader:
         """The readable records and what they say, by kind, then authority, then the newest first."""
         view, tables = views.of("curated", scope), self._store.records
         texts = tables.texts(view.conn, view.scopes)
-        current = tables.of(view.conn, view.scopes, now).current()
+        current = tables.of(view.conn, view.scopes, now, views.record_epoch).current()
         return [(record, texts.get(number, "")) for number, record in current]
 
     def records_now(self, scope: Scope, record_ids: Sequence[str], now: datetime) -> dict[str, Record]:

@@ -124,7 +124,7 @@ def test_a_context_opens_each_view_once(memory: Memory, monkeypatch: pytest.Monk
 def judged(memory: Memory, tables: RecordTables, now: datetime) -> dict[int, Record]:
     with memory._reader.views(None) as views:
         view = views.of("curated", U1)
-        return dict(tables.of(view.conn, view.scopes, now).records)
+        return dict(tables.of(view.conn, view.scopes, now, tables.epoch).records)
 
 
 def judged_anew(memory: Memory, now: datetime) -> dict[int, Record]:

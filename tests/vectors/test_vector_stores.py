@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from vector_fakes import FakeLog, World, of_user
+from vector_fakes import FakeLog, WordHashes, World, of_user
 
 from mnemolog.consumers.embedding import EmbeddingWorker
 from mnemolog.consumers.indexing import IndexFiller
@@ -138,6 +138,21 @@ def test_two_workers_commit_a_batch_once(rows: StoredVectors, world: World) -> N
     first.step()
     first.catch_up()
     assert rows.dump(world.embedder.space) == world.dump()
+
+
+def test_an_embedding_in_flight_does_not_outlive_an_erasure(rows: StoredVectors, index: Any) -> None:
+    """A09: what was begun before an erasure and lands after it is refused; rows and index hold nothing of it."""
+    log, embedder = FakeLog(), WordHashes()
+    for n in range(6):
+        log.turn(f"turn {n}", f"u{n % 2}", session=f"s{n % 2}")
+    worker = EmbeddingWorker(log, rows, embedder, batch_size=8)
+    follower = IndexFiller(rows, index, embedder.space, embedder.dimensions, 20)
+    embedder.before = lambda _: (setattr(embedder, "before", lambda _: None), log.erase_subject("u1"))
+    worker.catch_up()
+    follower.catch_up()
+    theirs = [2, 4, 6]
+    assert rows.holding(theirs) == index.holding(theirs) == 0
+    assert {at for at, _, _ in index.points()} == {1, 3, 5}
 
 
 def test_every_index_gives_the_hits_of_the_scan(index: Any, world: World) -> None:
