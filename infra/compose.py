@@ -165,6 +165,15 @@ class Store:
             self.zones[ids.session] = zone_named(name) if name else None
         return self.zones[ids.session]
 
+    def needed(self, stream: str) -> int | None:
+        """The position from which on a view has all events of a stream; None for the head of the log.
+
+        Where workers fold, that is less than to wait for everything.
+        """
+        if not self.settings.workers:
+            return None
+        return max((each.position for each in self.log.read_stream(stream, bodies=False)), default=0)
+
     def begin(self, background: bool, lead: Callable[[], None]) -> None:
         """Take up the policy, hear of commits, and start the workers: views first, what reads them after.
 

