@@ -19,6 +19,7 @@ from mnemolog.consumers.partitions import partition_of, read_epochs
 from mnemolog.consumers.relay import Place
 from mnemolog.domain.events import Recorded, Undecodable
 from mnemolog.projections.folding import Lane, SharedProjection
+from mnemolog.projections.partitions import Delivered
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
 from mnemolog.projections.supervision import Supervisor, Trouble
 from mnemolog.projections.versions import ViewFile
@@ -134,33 +135,40 @@ class Worker:
 
     # Messages ----------------------------------------------------------------------------------------------------
 
-    def deliver(self, partition: int, deliveries: Sequence[Delivery]) -> None:
+    def deliver(self, batches: Mapping[int, Sequence[Delivery]]) -> None:
         """Fold what follows; what does not is noted, and read from the log by `tick`. Raises nothing."""
-        if partition not in self._mine or not deliveries:
-            return
-        self._heard[partition] = self._now()
-        ordered = {each.message.position: each for each in deliveries}
-        chain = [ordered[position] for position in sorted(ordered)]
+        chains = {
+            partition: _chain(deliveries)
+            for partition, deliveries in batches.items()
+            if partition in self._mine and deliveries
+        }
+        self._heard.update(dict.fromkeys(chains, self._now()))
         opened = _Opened(self._log)
-        for name in self._shared:
+        for name in self._shared if chains else ():
             with self._trying(name):
                 view = self._open(name)
                 if view is not None:
-                    self._take(view, partition, chain, opened)
+                    self._take(view, chains, opened)
 
-    def _take(self, view: _View, partition: int, chain: Sequence[Delivery], opened: _Opened) -> None:
-        lane, last = view.lane, chain[-1].message.position
-        view.wanted[partition] = max(view.wanted.get(partition, 0), last)
-        for run in _runs(chain, lane.at(partition)):
-            messages = [each.message for each in run]
-            events = opened.events(messages, lane.bodies)
-            first, end = messages[0].previous, messages[-1].position
-            if not lane.take(partition, events, first, end, run[-1].offset + 1):
-                self.gaps += 1
-                return
-            self.folded += len(messages)
-        if lane.at(partition) >= view.wanted[partition]:
-            del view.wanted[partition]
+    def _take(self, view: _View, chains: Mapping[int, Sequence[Delivery]], opened: _Opened) -> None:
+        """Fold each chain as far as it follows; most often that is all of all of them, in one transaction."""
+        lane = view.lane
+        for one, chain in chains.items():
+            view.wanted[one] = max(view.wanted.get(one, 0), chain[-1].message.position)
+        batch: dict[int, Delivered] = {}
+        for one, chain in chains.items():
+            run = _run(chain, lane.at(one))
+            if run:
+                messages = [each.message for each in run]
+                events = opened.events(messages, lane.bodies)
+                ends = messages[-1].position, run[-1].offset + 1
+                batch[one] = Delivered(events, messages[0].previous, *ends)
+        left = lane.take(batch) if batch else []
+        self.gaps += len(left)
+        self.folded += sum(len(came.events) for one, came in batch.items() if one not in left)
+        for one in chains:
+            if lane.at(one) >= view.wanted[one]:
+                del view.wanted[one]
 
     # The log -----------------------------------------------------------------------------------------------------
 
@@ -310,14 +318,19 @@ def _closed(recorded: Recorded) -> Recorded:
     return recorded if isinstance(recorded.event, Undecodable) else replace(recorded, event=None)
 
 
-def _runs(chain: Sequence[Delivery], at: int) -> Iterator[Sequence[Delivery]]:
-    """What lies behind a position, cut where a message does not follow from the one before it."""
+def _chain(deliveries: Sequence[Delivery]) -> list[Delivery]:
+    """Each message once, in order."""
+    ordered = {each.message.position: each for each in deliveries}
+    return [ordered[position] for position in sorted(ordered)]
+
+
+def _run(chain: Sequence[Delivery], at: int) -> Sequence[Delivery]:
+    """What lies behind a position, up to the first message that does not follow from the one before it."""
     due = [each for each in chain if each.message.position > at]
-    start = 0
-    for end in range(1, len(due) + 1):
-        if end == len(due) or due[end].message.previous > due[end - 1].message.position:
-            yield due[start:end]
-            start = end
+    for end in range(1, len(due)):
+        if due[end].message.previous > due[end - 1].message.position:
+            return due[:end]
+    return due
 
 
 __all__ = ["Delivery", "PartitionLag", "RelayPlace", "SharedViews", "Worker", "WorkerLog"]

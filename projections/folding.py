@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
-from typing import Final
 
 from sqlalchemy import Connection
 
-from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import ERASURE, FORGOTTEN, PARKING, Recorded
 from mnemolog.projections.batches import (
     fresh,
@@ -21,15 +19,17 @@ from mnemolog.projections.batches import (
     unreadable_reason,
 )
 from mnemolog.projections.parking import ParkedEvent, ParkedState, Parking, ViewState, reason_of
+from mnemolog.projections.partitions import (
+    DIVISION,
+    FOR_ALL,
+    Delivered,
+    Placing,
+    Step,
+    level_step,
+    single,
+)
 from mnemolog.projections.ports import ByOwner, Clock, EventLog, Forgetful, Projection, ViewStore
 from mnemolog.projections.versions import ViewFile
-
-DIVISION: Final = "PartitionsChanged"
-FOR_ALL: Final = ERASURE | PARKING | {DIVISION}
-"""What a partition cannot fold for itself: it reaches into other owners' rows, or into the view's own state."""
-
-Placing = Callable[[str, int], int]
-"""Owner and number of partitions → the owner's partition."""
 
 
 class SharedProjection:
@@ -63,23 +63,6 @@ class _Poison(Exception):
 
 class _Overtaken(Exception):
     """Another runner moved the checkpoint first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Which partitions go from where to where; delivered: where their messages go on, -1 for unknown."""
-
-    group: Sequence[int]
-    at: int
-    to: int
-    delivered: int = -1
-
-
-def single(owner: str, partitions: int) -> int:
-    """Where owners are while there is one partition."""
-    if partitions != 1:
-        raise InvalidInput("the views are divided among workers: install mnemolog[kafka] to open them")
-    return 0
 
 
 class Lane:
@@ -154,25 +137,45 @@ class Lane:
         state = self._state or self.load()
         return state.positions.get(partition, -1)
 
-    def take(
-        self, partition: int, events: Sequence[Recorded], previous: int, to: int, delivered: int
-    ) -> bool:
-        """Fold what was delivered: all events of a partition from behind `previous` up to `to`, in order.
+    def take(self, batch: Mapping[int, Delivered]) -> list[int]:
+        """Fold what was delivered of some partitions, in one transaction where nothing concerns all owners.
 
-        delivered: where the messages behind them begin. False where that does not follow from where the partition
-        is, or others have to come first: then `advance` reads the log as far as it can.
+        Returns those that are not done, since their events do not follow from where they are, or since others have
+        to come first: then `advance` reads the log as far as it can.
         """
         with self.lock:
+            left = dict(batch)
             try:
-                while not self.closed and (at := self.at(partition)) < to:
-                    state = self._state or self.load()
-                    step = _Step([partition], at, to, delivered)
-                    if not previous <= at or at < 0 or not self._fold_due(state, step, events):
-                        return False
-                return True
+                while not self.closed:
+                    left = {one: came for one, came in left.items() if self.at(one) < came.to}
+                    if not left or not self._take_some(left):
+                        break
             except _Overtaken:
                 self.load()
-                return self.at(partition) >= to
+            return [one for one, came in batch.items() if self.at(one) < came.to]
+
+    def _take_some(self, batch: Mapping[int, Delivered]) -> bool:
+        """Each partition up to the first event that concerns all; then the first of those."""
+        state = self._state or self.load()
+        step, due, walls = Step({}), list[Recorded](), list[Recorded]()
+        for one, came in batch.items():
+            at = state.positions.get(one, -1)
+            if at < 0 or came.previous > at:
+                continue
+            events = [recorded for recorded in came.events if recorded.position > at]
+            wall = next((recorded for recorded in events if recorded.envelope.topic in FOR_ALL), None)
+            if wall is None:
+                step.moves[one], step.delivered[one] = (at, came.to), came.next
+            elif wall.position - 1 > at:
+                step.moves[one] = (at, wall.position - 1)
+                events = [recorded for recorded in events if recorded.position < wall.position]
+            else:
+                walls.append(wall)
+                continue
+            due += self._ours(state, [one], events)
+        if step.moves:
+            return self._move(state, step, sorted(due, key=lambda recorded: recorded.position))
+        return bool(walls) and self._cross(min(walls, key=lambda recorded: recorded.position))
 
     def skip(self, partitions: Collection[int], to: int) -> None:
         """Move on over positions at which these partitions are known to have no events."""
@@ -208,17 +211,19 @@ class Lane:
             return False
         at, whole = state.positions[group[0]], len(group) == len(state.positions)
         after = at if store or not whole else max(at, self.position)
-        page = self._log.read(after, self.batch_size, topics=self._topics, bodies=self._projection.bodies)
+        # No further than to where others are: what lies there is not to be read twice.
+        limit = self.batch_size if bound is None else min(self.batch_size, bound - at)
+        page = self._log.read(after, limit, topics=self._topics, bodies=self._projection.bodies)
         to = page.position if bound is None else min(page.position, bound)
         if to <= after:
             return False
-        events, step = [each for each in fresh(page, after) if each.position <= to], _Step(group, at, to)
+        events = [each for each in fresh(page, after) if each.position <= to]
         if not whole:
-            return self._fold_due(state, step, events)
+            return self._fold_due(state, group, at, to, events)
         if not events and not store and to - at < self.batch_size:
             self.position = to
             return True
-        return self._move(state, step, events)
+        return self._move(state, level_step(group, at, to), events)
 
     def _due(self, state: ViewState, only: Collection[int] | None) -> tuple[list[int], int | None]:
         """The partitions that come next, all at one position, and where others of this lane already are."""
@@ -230,16 +235,17 @@ class Lane:
         group = [one for one in due if state.positions[one] == lowest]
         return group, min((at for one in due if (at := state.positions[one]) > lowest), default=None)
 
-    def _fold_due(self, state: ViewState, step: _Step, events: Sequence[Recorded]) -> bool:
+    def _fold_due(
+        self, state: ViewState, group: Sequence[int], at: int, to: int, events: Sequence[Recorded]
+    ) -> bool:
         """Fold the events of some partitions, up to the first that concerns all; that one when all are there."""
-        events = [recorded for recorded in events if step.at < recorded.position <= step.to]
         wall = next((recorded for recorded in events if recorded.envelope.topic in FOR_ALL), None)
         if wall is None:
-            return self._move(state, step, self._ours(state, step.group, events))
-        if wall.position - 1 > step.at:
+            return self._move(state, level_step(group, at, to), self._ours(state, group, events))
+        if wall.position - 1 > at:
             before = [recorded for recorded in events if recorded.position < wall.position]
-            upto = _Step(step.group, step.at, wall.position - 1)
-            return self._move(state, upto, self._ours(state, step.group, before))
+            upto = level_step(group, at, wall.position - 1)
+            return self._move(state, upto, self._ours(state, group, before))
         return self._cross(wall)
 
     def _ours(self, state: ViewState, group: Sequence[int], events: Sequence[Recorded]) -> Sequence[Recorded]:
@@ -253,9 +259,9 @@ class Lane:
             return True  # somebody else has folded it
         if any(position < before for position in state.positions.values()):
             return False
-        return self._move(state, _Step(list(state.positions), before, wall.position), [wall])
+        return self._move(state, level_step(state.positions, before, wall.position), [wall])
 
-    def _move(self, state: ViewState, step: _Step, events: Sequence[Recorded]) -> bool:
+    def _move(self, state: ViewState, step: Step, events: Sequence[Recorded]) -> bool:
         """Fold these events and move these partitions."""
         if self._is_plain(state, events):
             try:
@@ -266,18 +272,16 @@ class Lane:
         self._transact(state, step, lambda conn: self._fold_carefully(conn, state, events))
         return True
 
-    def _transact(self, state: ViewState, step: _Step, work: Callable[[Connection], None]) -> None:
+    def _transact(self, state: ViewState, step: Step, work: Callable[[Connection], None]) -> None:
         """Rows, parked rows and checkpoint in one transaction, or none of them."""
         self._state = None
         # Where an event may change what belongs to another owner, partitions take turns.
         by_owner = isinstance(self._projection, ByOwner) and self._projection.by_owner
-        turn = step.group[0] if by_owner and len(step.group) == 1 < len(state.positions) else None
-        state.positions.update(dict.fromkeys(step.group, step.to))
+        turn = list(step.moves) if by_owner and len(step.moves) < len(state.positions) else None
+        state.positions.update({one: to for one, (_, to) in step.moves.items()})
         with self._shared.folding(self.file), self._views.begin(self.file, turn) as conn:
-            if not self.parking.advance(conn, step.group, step.at, step.to):
+            if not self.parking.advance(conn, step.moves, step.delivered):
                 raise _Overtaken
-            if step.delivered >= 0:
-                self.parking.note_delivered(conn, step.group[0], step.delivered)
             work(conn)
         self._know(state)
 

@@ -6,12 +6,12 @@ work. All of it changes in the same transaction as the rows, so a crash never se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from traceback import extract_tb
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     Column,
@@ -20,9 +20,11 @@ from sqlalchemy import (
     MetaData,
     Table,
     bindparam,
+    case,
     delete,
     func,
     inspect,
+    or_,
     select,
     update,
 )
@@ -142,17 +144,24 @@ class Parking:
             begun=rows[0].begun,
         )
 
-    def advance(self, conn: Connection, partitions: Collection[int], position: int, to: int) -> bool:
-        """Compare and set. False where another runner was faster: then nothing of this batch may stay."""
-        theirs = self._mine & (_CHECKPOINT.c.position == position)
-        theirs &= _CHECKPOINT.c.partition.in_(partitions)
-        moved = conn.execute(update(_CHECKPOINT).where(theirs).values(position=to))
-        return moved.rowcount == len(partitions)
+    def advance(
+        self,
+        conn: Connection,
+        moves: Mapping[int, tuple[int, int]],
+        delivered: Mapping[int, int] | None = None,
+    ) -> bool:
+        """Compare and set. False where another runner was faster: then nothing of this batch may stay.
 
-    def note_delivered(self, conn: Connection, partition: int, delivered: int) -> None:
-        """So that whoever takes over asks for what comes behind."""
-        mine = self._mine & (_CHECKPOINT.c.partition == partition)
-        conn.execute(update(_CHECKPOINT).where(mine).values(delivered=delivered))
+        moves: partition → from where to where; delivered: where its messages go on, so that whoever takes over asks
+        for what comes behind.
+        """
+        row, values = _CHECKPOINT.c, dict[str, Any]()
+        there = [(row.partition == one) & (row.position == at) for one, (at, _) in moves.items()]
+        values["position"] = case({one: to for one, (_, to) in moves.items()}, value=row.partition)
+        if delivered:
+            values["delivered"] = case(dict(delivered), value=row.partition, else_=row.delivered)
+        moved = update(_CHECKPOINT).where(self._mine, or_(*there)).values(values)
+        return conn.execute(moved).rowcount == len(moves)
 
     def skip(self, conn: Connection, partitions: Mapping[int, int], to: int) -> None:
         """Move on each of these partitions that is still at its position."""

@@ -148,10 +148,12 @@ class ViewStore(Protocol):
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty file beside the live one, of a new generation."""
 
-    def begin(self, file: ViewFile, partition: int | None = None) -> AbstractContextManager[Connection]:
+    def begin(
+        self, file: ViewFile, partitions: Collection[int] | None = None
+    ) -> AbstractContextManager[Connection]:
         """A write transaction: commits at the end, rolls back on an error. One writer at a time per file.
 
-        partition: where that is all it writes, a store for many processes lets those of other partitions write too.
+        partitions: where that is all it writes, a store for many processes lets those of others write too.
         """
 
     def connect(self, name: str) -> AbstractContextManager[Connection]:

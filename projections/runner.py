@@ -22,8 +22,9 @@ from mnemolog.domain.errors import (
     StoreUnavailable,
 )
 from mnemolog.projections.conditions import Health, Lag, ViewCondition
-from mnemolog.projections.folding import Lane, Placing, SharedProjection, single
+from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
+from mnemolog.projections.partitions import Placing, single
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
 from mnemolog.projections.supervision import Supervisor
 

@@ -141,8 +141,7 @@ class FaustWorker:
                 with suppress(CorruptStore):
                     delivery = Delivery(message.offset, EventMessage.decode(message.value or b""))
                     batches.setdefault(message.partition, []).append(delivery)
-            for partition, deliveries in batches.items():
-                await self._folding(self.worker.deliver, partition, deliveries)
+            await self._folding(self.worker.deliver, batches)
 
     async def _begins(self, partitions: Sequence[int]) -> dict[int, int]:
         """These partitions were dealt to this worker; where each goes on."""

@@ -7,7 +7,7 @@ so that is noticed (`alive` is unlogged too) and they are built anew from the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any, Final, cast
@@ -177,16 +177,17 @@ class PostgresViews:
     # Transactions ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def begin(self, file: ViewFile, partition: int | None = None) -> Iterator[Connection]:
+    def begin(self, file: ViewFile, partitions: Collection[int] | None = None) -> Iterator[Connection]:
         """A write transaction: commits at the end, rolls back on an error. One writer at a time per view.
 
-        partition: then one at a time of this partition, and nobody who writes the whole view.
+        partitions: then one at a time of each of these, and nobody who writes the whole view.
         """
         number = self._id(file)
         turn = f"SELECT pg_advisory_xact_lock({self._space('write')}, {number})"
-        if partition is not None:
-            own = f"pg_advisory_xact_lock({self._space(f'write/{number}')}, {partition})"
-            turn = f"SELECT pg_advisory_xact_lock_shared({self._space('write')}, {number}); SELECT {own}"
+        if partitions is not None:
+            own = self._space(f"write/{number}")
+            locks = [f"SELECT pg_advisory_xact_lock({own}, {one})" for one in sorted(partitions)]
+            turn = "; ".join([turn.replace("lock(", "lock_shared("), *locks])
         with self._transaction(file, f"{_WRITE}; {turn}") as conn:
             yield conn
         self._sweep_after(file)

@@ -54,8 +54,8 @@ class CrashingViews(SqliteViews):
 
     crash = False
 
-    def begin(self, file: Any, partition: int | None = None) -> Any:
-        inner = super().begin(file, partition)
+    def begin(self, file: Any, partitions: Any = None) -> Any:
+        inner = super().begin(file, partitions)
         views = self
 
         class Doomed:

@@ -58,8 +58,7 @@ def settle(topic: Topic, *workers: Worker) -> None:
     topic.relay()
     for _ in range(30):
         for each in workers:
-            for partition in sorted(each.partitions):
-                each.deliver(partition, topic.deliveries(partition))
+            each.deliver({one: topic.deliveries(one) for one in each.partitions})
             each.tick()
     lags = [lag for each in workers for lag in each.lags()]
     assert all(lag.position == topic.log.head() and not lag.building for lag in lags), lags
@@ -131,8 +130,7 @@ def test_a_wall_is_passed_by_all_or_none(views: JoinedViews, tmp_path: Path) -> 
     for n, user in enumerate(USERS):
         log.turn(f"later {n}", user)
     topic.relay()
-    for partition in (0, 1):
-        quick.deliver(partition, topic.deliveries(partition))
+    quick.deliver({one: topic.deliveries(one) for one in (0, 1)})
     quick.tick()
     assert not any("later" in text for text in texts(reading(views, log)))
     assert {lag.position for lag in quick.lags()} == {erased.position + 7}
@@ -160,7 +158,7 @@ def test_whatever_is_delivered_the_views_are_as_one_process_makes_them(
             partition = random.choice(sorted(each.partitions))
             batch = topic.deliveries(partition, random.randrange(0, 20))
             some = random.choices(batch, k=random.randrange(1, 15)) if batch else []
-            each.deliver(partition, some)
+            each.deliver({partition: some, 1: topic.deliveries(1)[:3]})
             if random.random() < 0.3:
                 each.tick()
     settle(topic, *workers)
@@ -193,7 +191,7 @@ def test_workers_take_over_what_one_process_made_and_give_it_back(views: JoinedV
     settle(topic, *both)
     some_events(log, Random(2), 20)
     topic.relay()
-    both[0].deliver(0, topic.deliveries(0))
+    both[0].deliver({0: topic.deliveries(0)})
     single.catch_up_all()
     assert_same(views, log, tmp_path)
     some_events(log, Random(3), 20)
