@@ -183,7 +183,8 @@ class Store:
         self._heard = self.log.look()
         self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
         if self.leadership.leads:
-            lead()
+            with suppress(*([StoreUnavailable] if self.settings.workers else [])):  # before the first worker
+                lead()
         if background and not self.settings.workers:
             if self.leadership.leads:
                 self._start()
