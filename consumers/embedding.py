@@ -7,13 +7,14 @@ projections: their replays do not touch it, and its vectors serve all their vers
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Final
 
 from mnemolog.domain.events import (
     ERASURE,
+    CandidatesExtracted,
     Event,
     MemoryCorrected,
     MemoryStated,
@@ -43,7 +44,7 @@ from mnemolog.projections.vectors import (
 )
 
 SPOKEN: Final = frozenset({"TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned"})
-STATING: Final = frozenset({"MemoryStated", "MemoryCorrected", "QuarantineReviewed"})
+STATING: Final = frozenset({"MemoryStated", "MemoryCorrected", "QuarantineReviewed", "CandidatesExtracted"})
 
 BATCH: Final = 128
 """Events of one step: a few hundred texts, which is one to two seconds of the default embedder."""
@@ -76,7 +77,7 @@ class EmbeddingLag:
 class EmbeddingWorker:
     """Embeds in one space. `step` does one batch; `Vectorising` keeps doing them in the background.
 
-    large: where texts are read of which the event has a preview.
+    large: where texts are read of which the event has a preview. clean: hides in a text what no vector is to hold.
     One worker at a time should write: a second one loses its work at the commit, and harms nothing.
     """
 
@@ -88,9 +89,10 @@ class EmbeddingWorker:
         *,
         batch_size: int = BATCH,
         large: LargeTexts | None = None,
+        clean: Callable[[str], str] = str,
     ) -> None:
         self._log, self._rows, self._embedder = log, rows, embedder
-        self._batch_size, self._large = batch_size, large
+        self._batch_size, self._large, self._clean = batch_size, large, clean
         self._space = embedder.space
         rows.open_space(self._space, embedder.dimensions)
         self._texts = self._fenced = 0
@@ -232,7 +234,8 @@ class EmbeddingWorker:
         """The vector of each different text. Short ones beside each other, so that none waits for a long one."""
         unique = sorted(set(texts), key=len)
         self._texts += len(unique)
-        return dict(zip(unique, self._embedder.embed(unique), strict=True)) if unique else {}
+        clean = [self._clean(text) for text in unique]
+        return dict(zip(unique, self._embedder.embed(clean), strict=True)) if unique else {}
 
 
 @dataclass(slots=True)
@@ -301,6 +304,8 @@ def _content(event: Event) -> tuple[object, object]:
         return event.output, event.name
     if isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
         return event.content, None
+    if isinstance(event, CandidatesExtracted):
+        return event.candidates[0].get("content"), None
     return None, None
 
 

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from re import compile as pattern
 from threading import Event
 from typing import Final, Protocol
 
-from mnemolog.consumers.importing import FATAL, Entry, Names, Place, Sink, Skipped, Tally, code_of, run
+from mnemolog.consumers.importing import (
+    FATAL,
+    Entry,
+    Item,
+    Names,
+    Naming,
+    Place,
+    Sink,
+    Skipped,
+    Tally,
+    code_of,
+    run,
+)
 from mnemolog.domain.errors import InvalidInput, ProjectionStalled, StoreInUse, StoreUnavailable
+from mnemolog.domain.events import MEMORY, Receipt, Recorded
 from mnemolog.domain.scope import Scope
 from mnemolog.projections.parking import reason_of
 from mnemolog.projections.supervision import Supervisor
@@ -24,6 +38,7 @@ ERASED: Final = "erased"
 
 _RETRIED: Final = (StoreUnavailable, StoreInUse, ProjectionStalled)
 _WAIT: Final = 0.5
+_ID: Final = pattern("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,48 @@ class DeadLetters(Protocol):
         """Keep them; durable when this returns. Raises StoreUnavailable."""
 
 
+class WrittenBefore(Protocol):
+    def written(self, scope: Scope, key: str, /) -> Recorded | None:
+        """The event of this scope and session under this key, without its body."""
+
+
+class LogNames:
+    """An `importing.Naming` that forgets nothing: names are keys of earlier events of the same scope, or ids.
+
+    What it knows is in the log, under keyed hashes; so it holds after a restart, and on whatever member of the group.
+    """
+
+    def __init__(self, memory: WrittenBefore) -> None:
+        self._memory = memory
+
+    def learn(self, item: Item, receipt: Receipt) -> None: ...
+
+    def record(self, scope: Scope, label: str) -> str:
+        """As the port says."""
+        found = self._memory.written(scope, label)
+        if found is not None and found.envelope.topic in MEMORY:
+            return found.envelope.stream
+        return _an_id(label, "record")
+
+    def event(self, scope: Scope, key: str, what: str) -> str:
+        """As the port says."""
+        found = self._memory.written(scope, key)
+        return _an_id(key, what) if found is None else found.envelope.id
+
+    def target(self, scope: Scope, key: str) -> str:
+        """As the port says."""
+        found = self._memory.written(scope, key)
+        if found is not None and found.envelope.topic in MEMORY:
+            return found.envelope.stream
+        return self.event(scope, key, "target")
+
+
+def _an_id(name: str, what: str) -> str:
+    if not _ID.fullmatch(name):
+        raise InvalidInput(f"`{what}` is neither the key of an earlier event of this scope nor an id")
+    return name
+
+
 Understand = Callable[[Incoming, int], Entry]
 """What a message says, opened if it was sealed; number: its own within the batch, for the places of the entry."""
 
@@ -96,7 +153,7 @@ class Ingest:
         sink: Sink,
         dead_letters: DeadLetters,
         *,
-        names: Callable[[], Names] = Names,
+        names: Callable[[], Naming] = Names,
         batch: int = BATCH,
     ) -> None:
         self._source, self._understand, self._sink, self._dead = source, understand, sink, dead_letters

@@ -84,7 +84,8 @@ class Summarising:
 
     actor: the directory's id of this worker in a tenant, given by the tenant's id.
     indexed_to: up to which position turns can be found by search; what lies behind it stays in the window.
-    rule: may be changed at any time; the next look follows it.
+    rule: may be changed at any time; the next look follows it. on: whether anything is written at all. clean: hides
+    in a text what must not be in a summary.
     refused: how often something was not written, by reason: blank, erased, overtaken.
     """
 
@@ -104,6 +105,8 @@ class Summarising:
         self._log, self._views, self._hashes, self._ids, self._clock = log, views, hashes, ids, clock
         self._actor, self._indexed_to = actor, indexed_to or log.head
         self._summariser, self.rule = summariser or Extractive(), rule or WindowRule()
+        self.clean: Callable[[str], str] = lambda text: text
+        self.on = True
         self._looked = 0
         self._pending: set[str] = set()
         self.refused: Counter[str] = Counter()
@@ -119,6 +122,8 @@ class Summarising:
         An error in one session leaves the others alone: the first is raised when all have been looked at, and its
         session is looked at again the next time.
         """
+        if not self.on:
+            return 0
         head, indexed = self._log.head(), self._indexed_to()
         with self._views.read(VIEW, head) as conn:
             sessions = self._pending | set(summaries_view.touched(conn, self._looked))
@@ -166,7 +171,7 @@ class Summarising:
         read = [recorded for recorded in self._log.read_at(positions) if raw_turn(recorded) is not None]
         if not read:
             return None
-        turns = _joined(read)
+        turns = [replace(turn, text=self.clean(turn.text)) for turn in _joined(read)]
         summary = self._summariser.summarise(turns)
         if is_blank(summary.text):
             self.refused["blank"] += 1

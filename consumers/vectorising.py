@@ -70,7 +70,7 @@ class _Opened:
 class Vectorising:
     """Any thread may use it. embedder: makes the embedder when it is first needed; None for a store without one.
 
-    large: where texts are read of which the event has a preview.
+    large: where texts are read of which the event has a preview. clean: hides in a text what no vector is to hold.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Vectorising:
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
+        self.clean: Callable[[str], str] = lambda text: text
         self._lock, self._stopping = RLock(), Flag()
         self._opened: _Opened | None = None
         self._rows: VectorRows | None = None
@@ -231,8 +232,7 @@ class Vectorising:
         if rows is None:
             return
         rows.erase(erasures_of(self._log))
-        if self._opened is not None:
-            self._opened.scan.forget()
+        self.forget()
         filler, index = self._following(make=False), self._stored_index()
         if filler is not None:
             filler.catch_up()
@@ -242,6 +242,11 @@ class Vectorising:
             with index.exclusively():
                 index.begin("", 1, "")
                 index.activate()
+
+    def forget(self) -> None:
+        """Drop the vectors that are kept in memory."""
+        if self._opened is not None:
+            self._opened.scan.forget()
 
     def holding(self, positions: Sequence[int]) -> dict[str, int]:
         """Store → how much it still holds of the events at these positions."""
@@ -331,7 +336,7 @@ class Vectorising:
                 embedder = self._embedder()
                 self._rows = rows = self._rows or self._files.rows(make=True)
                 assert rows is not None
-                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large)
+                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large, clean=self.clean)
                 self._opened = _Opened(embedder, rows, worker, DenseScan(rows, embedder.space))
             return self._opened
 

@@ -87,7 +87,8 @@ class PartitionLag:
 class Worker:
     """Folds the partitions that it is given. One thread at a time may call it.
 
-    refresh: called now and then, to learn which keys other processes have destroyed.
+    refresh: called now and then, to learn which keys other processes have destroyed; the projections under the policy
+        that decides now, which are then built beside the live ones.
     gaps: how often messages did not follow; folded: events that messages brought.
     """
 
@@ -101,7 +102,7 @@ class Worker:
         *,
         batch_size: int = BATCH,
         monotonic: Callable[[], float] = time.monotonic,
-        refresh: Callable[[], object] = lambda: None,
+        refresh: Callable[[], Sequence[Projection]] = lambda: (),
     ) -> None:
         self._log, self._stores, self._relay, self._clock = log, views, relay, clock
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
@@ -264,7 +265,10 @@ class Worker:
         """Others may have switched views, or a crash of the server may have emptied them."""
         self._looked = self._now()
         with self._trying("relay"):
-            self._refresh()
+            for projection in self._refresh():
+                if projection.version != self._shared[projection.name].projection.version:
+                    self._shared[projection.name] = SharedProjection(projection)
+                    self._views.pop(projection.name, None)
             self._stores.refresh()
             for name, view in list(self._views.items()):
                 replaced = view.goal is None and self._stores.live(name) != view.lane.file

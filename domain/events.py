@@ -7,52 +7,38 @@ every other field is sealed. Stored names never cause an import: `REGISTRY` is t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from datetime import datetime
-from enum import Enum
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
+from mnemolog.domain.envelope import (
+    FORGOTTEN,
+    Draft,
+    Envelope,
+    Event,
+    Forgotten,
+    Json,
+    Part,
+    Receipt,
+    Recorded,
+    Undecodable,
+    clear,
+)
 from mnemolog.domain.errors import UnknownEventType
-from mnemolog.domain.principal import Role, Tier
-from mnemolog.domain.scope import ScopeIds, owner
 
-Json = dict[str, Any]
-
-
-class Forgotten(Enum):
-    """What a reader gets where content was destroyed; falsy, printable, comparable by identity."""
-
-    FORGOTTEN = "FORGOTTEN"
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        return "FORGOTTEN"
-
-
-FORGOTTEN: Final = Forgotten.FORGOTTEN
-
-
-@dataclass(frozen=True, slots=True)
-class Undecodable:
-    """A stored body that could not be read; `reason` names the error, never the text."""
-
-    reason: str
-
-
-def clear(default: Any = MISSING) -> Any:
-    """A field that is stored readable in the envelope."""
-    return field(default=default, metadata={"clear": True})
-
-
-class Event:
-    """Marker base of the catalogue: `topic` and `schema` of the stored form."""
-
-    __slots__ = ()
-    topic: ClassVar[str]
-    schema: ClassVar[int] = 1
-
+__all__ = [
+    "FORGOTTEN",
+    "Draft",
+    "Envelope",
+    "Event",
+    "Forgotten",
+    "Json",
+    "Part",
+    "Receipt",
+    "Recorded",
+    "Undecodable",
+    "clear",
+]
+"""Of the envelope; the events themselves stand below."""
 
 REGISTRY: Final[dict[str, type[Event]]] = {}
 UPCASTERS: Final[dict[tuple[str, int], Callable[[Json], Json]]] = {}
@@ -148,7 +134,7 @@ class SessionClosed(Event):
 @event("MemoryStated")
 @dataclass(frozen=True, slots=True)
 class MemoryStated(Event):
-    """A statement to remember. Times are ISO 8601 with offset."""
+    """A statement to remember. Times are ISO 8601 with offset. findings, signs: as of `CandidatesExtracted`."""
 
     content: str
     kind: str = "fact"
@@ -160,6 +146,8 @@ class MemoryStated(Event):
     sensitivity: str = "normal"
     consent: str | None = None
     confidence: float = 1.0
+    findings: tuple[Json, ...] = clear(())
+    signs: tuple[str, ...] = clear(())
 
 
 @event("MemoryCorrected")
@@ -179,6 +167,7 @@ class MemoryCorrected(Event):
     valid_to: str | None = None
     expires_at: str | None = None
     evidence: tuple[Json, ...] = ()
+    findings: tuple[Json, ...] = clear(())
 
 
 @event("MemoryConfirmed")
@@ -216,6 +205,7 @@ class QuarantineReviewed(Event):
     decision: str = clear()
     content: str | None = None
     reason: str | None = None
+    findings: tuple[Json, ...] = clear(())
 
 
 # Derived (the envelope names the sources), and work ----------------------------------------------------------------
@@ -236,6 +226,37 @@ class SummaryWritten(Event):
     input_hash: str = clear()
     landmarks: tuple[Json, ...] = ()
     open_items: tuple[Json, ...] = ()
+
+
+@event("CandidatesExtracted")
+@dataclass(frozen=True, slots=True)
+class CandidatesExtracted(Event):
+    """What an extractor found in one source, the envelope's only one, for one record, which is the stream.
+
+    said: role of the source, its tool, and its length in characters; candidates: in the form of `gate.stored`.
+    voice: a keyed hash, equal for what counts as one origin; findings: each sort, start, end, rule, of the source;
+    signs: names of the rules by which it tells its reader what to do; injected: spans that memory itself put there.
+    """
+
+    candidates: tuple[Json, ...]
+    said: Json
+    extractor: str = clear()
+    voice: str = clear()
+    input_hash: str = clear()
+    findings: tuple[Json, ...] = clear(())
+    signs: tuple[str, ...] = clear(())
+    injected: tuple[tuple[int, int], ...] = clear(())
+
+
+@event("SensitiveFound")
+@dataclass(frozen=True, slots=True)
+class SensitiveFound(Event):
+    """Where secrets and personal identifiers stand in one source, the envelope's only one. Never what they are.
+
+    findings: each part (a passage of a large text, else -1), sort, start, end, rule, and a keyed fingerprint.
+    """
+
+    findings: tuple[Json, ...] = clear(())
 
 
 @event("WorkingStateChanged")
@@ -344,6 +365,24 @@ class PartitionsChanged(Event):
     partitions: int = clear()
 
 
+@event("ConsentGranted")
+@dataclass(frozen=True, slots=True)
+class ConsentGranted(Event):
+    """The scope's user agrees that memory is kept about a topic of the policy, or (None) about them at all."""
+
+    about: str | None = None
+    reason: str | None = None
+
+
+@event("ConsentWithdrawn")
+@dataclass(frozen=True, slots=True)
+class ConsentWithdrawn(Event):
+    """The scope's user takes it back; what was kept is no longer read."""
+
+    about: str | None = None
+    reason: str | None = None
+
+
 @event("AccessRefused")
 @dataclass(frozen=True, slots=True)
 class AccessRefused(Event):
@@ -365,8 +404,12 @@ HAPPENED: Final = frozenset(
 )
 MEMORY: Final = frozenset(
     "MemoryStated MemoryCorrected MemoryConfirmed MemoryDisputed MemoryRetracted".split()
-    + "ConflictResolved QuarantineReviewed".split()
+    + "ConflictResolved QuarantineReviewed CandidatesExtracted".split()
 )
+"""The stream is the record."""
+STATEMENTS: Final = frozenset({"MemoryStated", "CandidatesExtracted"})
+"""Without one of them nothing is left of a record."""
+CONSENT: Final = frozenset({"ConsentGranted", "ConsentWithdrawn"})
 ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
 """Handled at once by every projection, also while their owner's events wait."""
 PARKING: Final = frozenset({"ParkedEventReplayed", "ParkedEventDismissed"})
@@ -403,98 +446,3 @@ def restore(topic: str, schema: int, body: Mapping[str, Any]) -> Event:
     if schema > cls.schema:
         raise UnknownEventType(f"{topic} schema {schema} is newer than {cls.schema}: upgrade first")
     return cls(**values)
-
-
-# Envelope, draft, receipt -------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One sealed part of a body: its leaf number, and the subjects whose keys close it."""
-
-    leaf: int
-    subjects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """The readable side of a stored event: random ids, keyed hashes, numbers and closed words only."""
-
-    id: str
-    topic: str
-    schema: int
-    stream: str
-    version: int
-    occurred_at: str
-    recorded_at: str
-    scope: ScopeIds
-    actor: str
-    role: Role
-    origin: Tier
-    digest: str
-    key: str | None
-    sources: tuple[str, ...]
-    parts: tuple[Part, ...]
-    clear: Json
-    causation: str | None = None
-    correlation: str | None = None
-
-    @property
-    def owner(self) -> str:
-        return owner(self.scope)
-
-    @property
-    def subjects(self) -> frozenset[str]:
-        return frozenset(subject for part in self.parts for subject in part.subjects)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event as read back: `event` is FORGOTTEN, Undecodable, or None when bodies were not asked for."""
-
-    position: int
-    envelope: Envelope
-    event: Event | Forgotten | Undecodable | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A validated event on its way into the log.
-
-    subjects: whose keys seal it (at least one id for an event with sealed fields).
-    parts: optional split of the sealed fields, ((subjects, field names), ...); one part of all when empty.
-    expected_version: the stream's version that the writer saw; None appends at the end.
-    began_at: position that derived work started from; an erasure of its sources or subjects since then refuses it.
-    """
-
-    id: str
-    event: Event
-    scope: ScopeIds
-    stream: str
-    occurred_at: datetime
-    actor: str
-    role: Role
-    origin: Tier
-    digest: str
-    subjects: tuple[str, ...] = ()
-    parts: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
-    key: str | None = None
-    expected_version: int | None = None
-    sources: tuple[str, ...] = ()
-    causation: str | None = None
-    correlation: str | None = None
-    began_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What an append returns. duplicate: the key was known, and this is the first receipt again."""
-
-    event_id: str
-    position: int
-    stream: str
-    version: int
-    duplicate: bool = False
-
-    @property
-    def record_id(self) -> str:
-        """For memory events: the record, which is the stream."""
-        return self.stream

@@ -20,6 +20,8 @@ INDEXED: Final = 2_048
 """How many passages of one text can be found by their words; some 700,000 characters."""
 EMBEDDED: Final = 128
 """How many passages of one text can be found by meaning; some 45,000 characters."""
+WHOLE: Final = -1
+"""In the place of a part: the text that is shown of the event itself."""
 PARTS: Final = 1 << 20
 """More than any text has."""
 

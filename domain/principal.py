@@ -39,6 +39,8 @@ class Action(StrEnum):
     """Remember, correct, confirm, dispute, retract."""
     READ = "read"
     """Recall, context, records, history, outputs."""
+    REVIEW = "review"
+    """See what waits for a person, and decide; agree that memory is kept, or take it back."""
     ERASE = "erase"
     OPERATE = "operate"
     """Rebuild, parked events, keys."""
@@ -48,7 +50,7 @@ class Action(StrEnum):
 
 ALLOWED: Final[dict[Role, frozenset[Action]]] = {
     Role.AGENT: frozenset({Action.RECORD, Action.STATE, Action.READ}),
-    Role.USER: frozenset({Action.RECORD, Action.STATE, Action.READ, Action.ERASE}),
+    Role.USER: frozenset({Action.RECORD, Action.STATE, Action.READ, Action.REVIEW, Action.ERASE}),
     Role.OPERATOR: frozenset(Action),
     Role.AUDITOR: frozenset({Action.READ, Action.INSPECT}),
     Role.SERVICE: frozenset({Action.RECORD, Action.STATE, Action.READ}),

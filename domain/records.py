@@ -9,7 +9,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.normalise import normal_form, slot_key
 from mnemolog.domain.principal import Tier
+from mnemolog.domain.scope import ScopeIds
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -22,6 +24,12 @@ def microseconds(moment: datetime | str) -> int:
         return (when - _EPOCH) // _MICROSECOND
     except (ValueError, TypeError):
         raise InvalidInput(f"not an ISO 8601 time with a zone: {moment!r}") from None
+
+
+def identity(belongs: ScopeIds, slot: tuple[str, str] | None, statement: str) -> bytes:
+    """What makes a record this one, for a keyed hash: the same statement in the same scope and slot."""
+    place = slot_key(*slot) if slot else ""
+    return b"\0".join((belongs.encode(), place.encode(), normal_form(statement).encode()))
 
 
 RECORD_KINDS: Final = ("fact", "preference", "episode", "procedure", "constraint", "reference")
@@ -41,19 +49,31 @@ class Act(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     EDITED = "edited"
+    FOUND = "found"
+    """A candidate that may be admitted, as far as it alone decides."""
+    ADMITTED = "admitted"
+    """A candidate that states something; never stored, see `gate.weighing`."""
+    PROPOSED = "proposed"
+    """A candidate that waits until a person decides."""
+    DROPPED = "dropped"
+    """A candidate that is not kept."""
 
 
-STATING: Final = frozenset({Act.STATED, Act.CORRECTED, Act.EDITED})
+GATED: Final = frozenset({Act.FOUND, Act.PROPOSED, Act.DROPPED})
+"""Acts of what must pass the gate, as they are stored."""
+STATING: Final = frozenset({Act.STATED, Act.ADMITTED, Act.CORRECTED, Act.EDITED})
 """Acts that carry content."""
 
 
 class Status(StrEnum):
-    """The first four do not depend on time and are stored; the others are judged at the reader's now."""
+    """The first five do not depend on time and are stored; the others are judged at the reader's now."""
 
     ACTIVE = "active"
     DISPUTED = "disputed"
     RETRACTED = "retracted"
     FORGOTTEN = "forgotten"
+    HELD = "held"
+    """It waits for a person, or its consent was taken back."""
     CURRENT = "current"
     SUPERSEDED = "superseded"
     OUTRANKED = "outranked"

@@ -12,7 +12,17 @@ from typing import Any, Final
 
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import STATING, Act, Assertion, Evidence, Record, Status, Step, microseconds
+from mnemolog.domain.records import (
+    GATED,
+    STATING,
+    Act,
+    Assertion,
+    Evidence,
+    Record,
+    Status,
+    Step,
+    microseconds,
+)
 
 Rank = tuple[bool, Tier]
 """(a human correction or decision, authority)."""
@@ -46,9 +56,9 @@ def settle(rows: Iterable[Assertion], erased: Mapping[str, int], up: int = 0, do
     version = max(row.version for row in ordered)
     if course.held is None:
         last = ordered[-1]
-        return Record(
-            first.record, first.scope, Status.FORGOTTEN, version, last.position, recorded_at=last.recorded_at
-        )
+        waits = any(row.act in GATED and not row.forgotten for row in ordered)
+        status = Status.HELD if waits else Status.FORGOTTEN
+        return Record(first.record, first.scope, status, version, last.position, recorded_at=last.recorded_at)
     return _record(course, course.held, ordered, erased, (first.scope, version, up, down))
 
 
@@ -61,7 +71,9 @@ def _run(ordered: Sequence[Assertion]) -> _Course:
 
 
 def _apply(course: _Course, row: Assertion) -> None:
-    if row.act is Act.STATED:
+    if row.act in GATED:
+        return
+    if row.act in (Act.STATED, Act.ADMITTED):
         _state(course, row)
     elif row.act in STATING:
         _correct(course, row)
@@ -192,7 +204,7 @@ def _record(
         ruled=course.rank[0],
         ruling=course.ruling,
         order_us=course.order,
-        confidence=(1.0 if held.confidence is None else held.confidence) * left / (left + lost),
+        confidence=(1.0 if held.confidence is None else held.confidence) * left / max(1, left + lost),
         reason=course.reason or (course.disputed.reason if course.disputed else None),
         last_verified=course.verified,
         believed_to=gone.position if gone else None,
@@ -249,22 +261,27 @@ def _evidence(
 
     A statement that was forgotten before anything that supports the record now was said is no loss of it.
     """
-    supports = [row for row in ordered if row.form is not None and row.form == held.form]
+    supports = [
+        row for row in ordered if row.form is not None and row.form == held.form and row.act not in GATED
+    ]
     found: dict[Evidence, None] = {}
     lost: set[str] = set()
     for row in supports:
-        found[Evidence(row.event_id, tier=row.tier)] = None
+        if row.act is not Act.ADMITTED:  # that it was found is no evidence; where it was found is
+            found[Evidence(row.event_id, tier=row.tier)] = None
         for cited in row.evidence:
             if cited.event_id in erased:
                 lost.add(cited.event_id)
             else:
                 found[cited] = None
-    if len(ordered) > len(supports) and any(row.act is Act.STATED for row in supports):
+    if len(ordered) > len(supports) and any(row.act in (Act.STATED, Act.ADMITTED) for row in supports):
         since = supports[0].position
         lost.update(
             row.event_id
             for row in ordered
-            if row.forgotten and row.act is Act.STATED and erased.get(row.event_id, since + 1) > since
+            if row.forgotten
+            and row.act in (Act.STATED, Act.FOUND)
+            and erased.get(row.event_id, since + 1) > since
         )
     return tuple(found), len(lost)
 
@@ -298,6 +315,8 @@ def _step(row: Assertion, course: _Course) -> Step:
 def _effect(row: Assertion, course: _Course) -> str:
     if row.forgotten:
         return "forgotten"
+    if row.act in GATED:
+        return "not kept" if row.act is Act.DROPPED else "held"
     if row.event_id in course.outranked:
         return "outranked"
     held = course.held
@@ -322,7 +341,7 @@ def standing(peers: Sequence[Record], now_us: int) -> list[Record]:
     return [
         *_chain(ranked, now_us),
         *(_outside(record, now_us) for record in alive if not _holds(record, now_us)),
-        *(record for record in peers if record.status in (Status.RETRACTED, Status.FORGOTTEN)),
+        *(record for record in peers if record.status in (Status.RETRACTED, Status.FORGOTTEN, Status.HELD)),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -12,6 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.accesses import Accesses
+from mnemolog.consumers.extracting import Directory
 from mnemolog.consumers.partitions import partition_of
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
@@ -22,21 +23,23 @@ from mnemolog.domain.errors import (
     StoreClosed,
     StoreUnavailable,
 )
-from mnemolog.domain.events import ERASURE, PolicyAdopted
+from mnemolog.domain.events import ERASURE, PolicyAdopted, Recorded
+from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
-from mnemolog.domain.policy import Policy
+from mnemolog.domain.policy import GatePolicy, Policy
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import SealedBlobs, open_blobs
 from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
+from mnemolog.infra.gating import GateWorkers
 from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
-from mnemolog.infra.models import embedder_of, reranking_of
+from mnemolog.infra.model_loading import embedder_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
-from mnemolog.infra.vector_stores import VectorFolder
+from mnemolog.infra.vector_folder import VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -70,6 +73,8 @@ WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
 _HEARD: Final = frozenset({PolicyAdopted.topic, *ERASURE})
 _PAGE: Final = 500
+_REFOLD_SECONDS: Final = 3600.0
+__all__ = ["Store", "open_store"]
 
 
 @dataclass(slots=True)
@@ -93,20 +98,29 @@ class Store:
     summarising: Summarising
     accesses: Accesses
     leadership: Leadership
+    extractors: Sequence[Extractor] = (Rules(),)
     policy: Policy = DEFAULT_POLICY
     reranking: Reranking = field(default_factory=lambda: Reranking(None))
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
+    erased: int = 0
+    """The last erasure that was heard of: no read looks at a view that does not have it."""
     process: int = field(default_factory=os.getpid)
     closed: bool = False
     _heard: tuple[int, int] = (0, -1)
     """How far the log was looked at for what other processes did, and the number that grows with it."""
     _hearing: RLock = field(default_factory=RLock)
     records: RecordTables = field(init=False)
+    gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
         self.records = RecordTables(self.curated)
+        directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
+        self.gate = GateWorkers(
+            self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
+        )
+        self.summarising.clean = self.vectors.clean = self.gate.masking.text
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -145,34 +159,36 @@ class Store:
             page = self.log.read(after, _PAGE, topics=_HEARD, bodies=False)
             topics = {recorded.envelope.topic for recorded in page.events}
             if topics & ERASURE:
-                self.tables.forget()
-                self.records.forget()
+                self.erased = max(each.position for each in page.events if each.envelope.topic in ERASURE)
+                self.forget()
             if PolicyAdopted.topic in topics:
                 self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
             if page.position <= after:
                 return
             after = page.position
 
+    def forget(self) -> None:
+        """Drop what is kept in memory between questions, as after an erasure."""
+        self.tables.forget()
+        self.records.forget()
+        self.vectors.forget()
+
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""
         ids = self.vault.resolve(scope, create=False)
-        if ids is None or ids.session is None:
-            return None
-        if ids.session not in self.zones:
-            with self.runner.read("turns") as conn:
-                found = turns_view.session(conn, ids.session)
+        return None if ids is None or ids.session is None else self._zone_of_session(ids.session, None)
+
+    def _zone(self, recorded: Recorded) -> tzinfo | None:
+        session = recorded.envelope.scope.session
+        return None if session is None else self._zone_of_session(session, recorded.position)
+
+    def _zone_of_session(self, session: str, at_least: int | None) -> tzinfo | None:
+        if session not in self.zones:
+            with self.runner.read("turns", at_least) as conn:
+                found = turns_view.session(conn, session)
             name = found.timezone if found else None
-            self.zones[ids.session] = zone_named(name) if name else None
-        return self.zones[ids.session]
-
-    def needed(self, stream: str) -> int | None:
-        """The position from which on a view has all events of a stream; None for the head of the log.
-
-        Where workers fold, that is less than to wait for everything.
-        """
-        if not self.settings.workers:
-            return None
-        return max((each.position for each in self.log.read_stream(stream, bodies=False)), default=0)
+            self.zones[session] = zone_named(name) if name else None
+        return self.zones[session]
 
     def begin(self, background: bool, lead: Callable[[], None]) -> None:
         """Take up the policy, hear of commits, and start the workers: views first, what reads them after.
@@ -192,6 +208,7 @@ class Store:
 
     def _start(self) -> None:
         self.runner.start()
+        self.gate.start()
         self.vectors.start()
         self.summarising.start()
 
@@ -206,9 +223,30 @@ class Store:
         self.views.refresh()
 
     def adopt(self, policy: Policy) -> None:
-        """Decide by this policy from here on."""
+        """Decide by this policy from here on. What was folded under another one is `refold`ed by who adopts it."""
         self.policy = policy
         self.summarising.rule = policy.summaries
+        self.summarising.on = policy.gate.mode == "full"
+        self.gate.adopt(policy.gate)
+        self.runner.know(self._folded_under(policy))
+
+    def refold(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Rebuild, beside the live ones, the views that the policy decides about; then switch. Workers do so together.
+
+        Raises ProjectionStalled where they do not get done in an hour.
+        """
+        if self.settings.workers:
+            self.runner.await_versions(self._folded_under(self.policy), _REFOLD_SECONDS)
+        else:
+            self.runner.change(self._folded_under(self.policy), progress)
+
+    def folded(self) -> list[Projection]:
+        """Every projection, under the policy that decides now."""
+        changed = {projection.name: projection for projection in self._folded_under(self.policy)}
+        return [changed.get(projection.name, projection) for projection in self.runner.projections]
+
+    def _folded_under(self, policy: Policy) -> tuple[Projection, ...]:
+        return self.curated.under(policy.gate), self.turns.under(policy.gate.masked)
 
     def close(self) -> None:
         """Stop the workers and let go of the directory. Idempotent; a forked child only lets go."""
@@ -217,6 +255,7 @@ class Store:
             return
         self.closed = True
         self.leadership.stop()
+        self.gate.stop()
         self.summarising.stop()
         self.vectors.close()
         with suppress(MnemologError):  # a full disk must not keep the directory locked
@@ -228,23 +267,28 @@ class Store:
         self.leadership.release()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of the caller's own. embedder, reranker: instead of those of the settings; extractor: beside the rules."""
+
+    clock: Clock | None = None
+    ids: Ids | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    extractor: Extractor | None = None
+
+
 @contextmanager
 def open_store(
-    path: Path,
-    settings: Settings,
-    *,
-    create: bool = True,
-    clock: Clock | None = None,
-    ids: Ids | None = None,
-    embedder: Embedder | None = None,
-    reranker: Reranker | None = None,
+    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None
 ) -> Iterator[Store]:
-    """Open a data directory, made if missing and `create`. embedder, reranker: instead of those of the settings.
+    """Open a data directory, made if missing and `create`.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
     when there are events but not their keys, NotFound for a missing directory with create=False.
     """
+    own = own or Parts()
     if not create and not _exists(path, settings):
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
@@ -256,9 +300,8 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            parts = clock or SystemClock(), ids or UuidV7(), embedder
-            store = _assemble(path, settings, leadership, *parts)
-            store.reranking = reranking_of(settings, reranker)
+            store = _assemble(path, settings, leadership, own)
+            store.reranking = reranking_of(settings, own.reranker)
             try:
                 yield store
             except BaseException:
@@ -290,18 +333,18 @@ def _assemble(
     path: Path,
     settings: Settings,
     leadership: Leadership,
-    clock: Clock,
-    ids: Ids,
-    embedder: Embedder | None,
+    own: Parts,
 ) -> Store:
+    clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
+        gate = (adopted_policy(log) or DEFAULT_POLICY).gate
         blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
-        catalog, turns, curated = _searched(path, settings, blobs)
+        catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
         vectors = _vectors(
-            log, VectorFolder(path, settings, lambda: leadership.leads), settings, embedder, blobs
+            log, VectorFolder(path, settings, lambda: leadership.leads), settings, own.embedder, blobs
         )
         undo.callback(vectors.close)
         store = Store(
@@ -322,7 +365,7 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            position=log.head(),
+            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
         )
         undo.pop_all()
         return store
@@ -412,11 +455,14 @@ def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | 
     return PostgresLexicalIndex(name)
 
 
-def _searched(path: Path, settings: Settings, blobs: SealedBlobs) -> tuple[Catalog, Turns, Curated]:
+def _searched(
+    path: Path, settings: Settings, blobs: SealedBlobs, gate: GatePolicy
+) -> tuple[Catalog, Turns, Curated]:
     """The projections that others read by name, two of them with an index of words."""
     analyzer = default_analyzer()
     lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
-    return Catalog(), Turns(lexical[0], lexical[1], analyzer, blobs), Curated(lexical[2], analyzer)
+    turns = Turns(lexical[0], lexical[1], analyzer, blobs, gate.masked)
+    return Catalog(), turns, Curated(lexical[2], analyzer, gate)
 
 
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:

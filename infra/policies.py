@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import PolicyAdopted
-from mnemolog.domain.policy import DEFAULT, ContextPolicy, Floors, Policy, Shares
-from mnemolog.domain.summaries import WindowRule
+from mnemolog.domain.policy import Policy
+from mnemolog.infra.policy_schema import Document, meant, written
 from mnemolog.projections.ports import Page
 
 MAX_CHARACTERS: Final = 65_536
@@ -24,6 +23,50 @@ _ADOPTIONS: Final = frozenset({PolicyAdopted.topic})
 DEFAULT_DOCUMENT: Final = """\
 # What Mnemolog does when nobody has adopted anything else.
 version: 1
+memory:
+  mode: full           # or window: only the log and the window of raw turns
+  kinds: [fact, preference, episode, procedure, constraint, reference]
+  extractor: any       # or the one version that counts, such as rules-1
+  least_confidence: 0.7
+  confirm: []          # kinds that a person is asked about before they are kept
+  confirm_explicit: false  # also what somebody asked to remember
+  expiry: {}           # days after which a kind is no longer read: {episode: 180}
+trust:
+  floors:              # the lowest origin that may state a kind
+    fact: trusted_tool
+    preference: user_inferred
+    episode: trusted_tool
+    procedure: user_inferred
+    constraint: user_stated
+    reference: trusted_tool
+  ceilings:            # the highest trust of what each may say
+    user: user_stated
+    assistant: agent
+    tool: trusted_tool
+  tools: {}            # the trust of a tool's results, by its name: {crm: trusted_tool}
+  instructs_below: agent   # origins below tell nobody what to do
+burst:                 # of one origin in an hour: held beyond
+  factor: 5            # times its usual number, and never below
+  least: 20
+topics: {}             # by name: {health: {rule: conditional, words: [diagnosis, 진단]}}
+personal:              # in statements, and wherever a turn is found or shown
+  secret: block        # or redact
+  resident: redact     # or block, or keep; so for all that follow
+  card: redact
+  iban: redact
+  account: redact
+  business: redact
+  ssn: redact
+  passport: redact
+  licence: redact
+  phone: redact
+  email: redact
+consent:
+  on_withdrawal: stop  # reading; or erase
+reading:
+  kinds: {}            # by role; a role that is not named reads all: {agent: [fact, constraint]}
+  personal: [agent, user, operator, auditor, service]
+systems: {}            # {crm: {attributes: [address, balance], verify: "CRM, customer page"}}
 context:
   shares:          # percent of the model's window; together 100
     boot: 7.5      # constraints and the project's blueprint
@@ -43,61 +86,6 @@ summaries:
   growth: 8        # or 1/growth of what the last one covered, where that is more
 """
 
-_Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _Shares(_Part):
-    boot: _Percent = DEFAULT.context.shares.boot
-    tools: _Percent = DEFAULT.context.shares.tools
-    memory: _Percent = DEFAULT.context.shares.memory
-    session: _Percent = DEFAULT.context.shares.session
-    input: _Percent = DEFAULT.context.shares.input
-    reserve: _Percent = DEFAULT.context.shares.reserve
-
-    @model_validator(mode="after")
-    def _add_up(self) -> Self:
-        total = sum(self.model_dump().values())
-        if abs(total - 100) > 1e-6:
-            raise ValueError(f"the six shares must add up to 100, not {total:g}")
-        if not self.boot + self.tools + self.memory + self.session:
-            raise ValueError("boot, tools, memory and session leave nothing for a context")
-        return self
-
-
-class _Floors(_Part):
-    boot: _Percent = DEFAULT.context.floors.boot
-    tools: _Percent = DEFAULT.context.floors.tools
-    memory: _Percent = DEFAULT.context.floors.memory
-    session: _Percent = DEFAULT.context.floors.session
-
-    @model_validator(mode="after")
-    def _fit(self) -> Self:
-        total = sum(self.model_dump().values())
-        if total > 100:
-            raise ValueError(f"the floors must not add up to more than 100, as {total:g} does")
-        return self
-
-
-class _Context(_Part):
-    shares: _Shares = _Shares()
-    floors: _Floors = _Floors()
-
-
-class _Summaries(_Part):
-    keep: Annotated[int, Field(ge=0, le=1_000)] = DEFAULT.summaries.keep
-    step: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT.summaries.step
-    growth: Annotated[int, Field(ge=1, le=1_000)] = DEFAULT.summaries.growth
-
-
-class _Document(_Part):
-    version: Annotated[int, Field(ge=1, le=1)]
-    context: _Context = _Context()
-    summaries: _Summaries = _Summaries()
-
 
 def parse_policy(text: str) -> Policy:
     """The policy of a document. Raises InvalidInput, which names the line of every mistake."""
@@ -109,17 +97,12 @@ def parse_policy(text: str) -> Policy:
     if twice := list(_repeated(node)):
         raise InvalidInput("; ".join(twice))
     try:
-        found = _Document.model_validate(_loaded(text))
+        found = Document.model_validate(_loaded(text))
     except ValidationError as error:
         mistakes = error.errors(include_url=False, include_context=False, include_input=False)
         mistakes.sort(key=lambda one: _line(node, one["loc"]))
         raise InvalidInput("; ".join(_sentence(node, one) for one in mistakes)) from None
-    values = found.model_dump()
-    context = values["context"]
-    return Policy(
-        ContextPolicy(Shares(**context["shares"]), Floors(**context["floors"])),
-        WindowRule(**values["summaries"]),
-    )
+    return meant(found)
 
 
 def read_policy(path: Path) -> str:
@@ -157,8 +140,7 @@ def adopted_policy(log: PolicyLog) -> Policy | None:
 
 def policy_document(policy: Policy) -> str:
     """A document that says the same as the policy, without comments."""
-    values = {"version": 1, **asdict(policy)}
-    return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(written(policy), sort_keys=False, allow_unicode=True))
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -48,6 +48,8 @@ class Settings(BaseSettings):
         url of an OpenAI-compatible API, which also needs embedder_model. Folder and url need embedder_dimensions.
     embedder_key: the key of that API; never printed.
     reranker: a folder with an ONNX cross-encoder that looks at the first hits again; None for none.
+    extractor_url: base url of an OpenAI-compatible API whose extractor_model reads what was said, besides the rules.
+    extractor_key: the key of that API; never printed. extractor_requests, extractor_tokens: what an hour may cost.
     exact_up_to: turns of a scope up to which its vectors are compared one by one; above, an index is kept.
     kafka: the servers of a Kafka cluster, host:port with commas between. kafka_prefix: what its topics begin with;
         kafka_partitions: how many the events topic is made with; kafka_replication: copies of each, -1 for what the
@@ -83,6 +85,11 @@ class Settings(BaseSettings):
     embedder_dimensions: int | None = Field(default=None, ge=1, le=65_536)
     embedder_key: SecretStr | None = None
     reranker: Path | None = None
+    extractor_url: str | None = Field(default=None, pattern="^https?://")
+    extractor_model: str | None = None
+    extractor_key: SecretStr | None = None
+    extractor_requests: int = Field(default=600, ge=1)
+    extractor_tokens: int = Field(default=2_000_000, ge=1)
     exact_up_to: int = Field(default=20_000, ge=0)
     kafka: str | None = None
     kafka_prefix: str = Field(default="mnemolog", pattern="^[a-zA-Z0-9._-]{1,200}$")
@@ -158,6 +165,12 @@ class Settings(BaseSettings):
     def _whole_kafka(self) -> Self:
         if self.kafka_security.startswith("SASL") and not (self.kafka_user and self.kafka_password):
             raise ValueError(f"{PREFIX}KAFKA_SECURITY needs {PREFIX}KAFKA_USER and {PREFIX}KAFKA_PASSWORD")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_extractor(self) -> Self:
+        if self.extractor_url is not None and not self.extractor_model:
+            raise ValueError(f"{PREFIX}EXTRACTOR_URL is set: set {PREFIX}EXTRACTOR_MODEL too")
         return self
 
     @classmethod

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mnemolog.domain.errors import StoreInUse
 from mnemolog.projections.supervision import Trouble
 
 
@@ -49,3 +50,17 @@ class Health:
     @property
     def crashes(self) -> int:
         return sum(trouble.crashes for trouble in self.troubles.values())
+
+
+def led_otherwise(name: str) -> StoreInUse:
+    """A process of another release keeps the view."""
+    return StoreInUse(
+        f"the process that leads this memory keeps view {name!r} in another version: "
+        "run the same release of mnemolog in all processes, or close the others"
+    )
+
+
+def stalled(name: str, position: int, target: int) -> str:
+    """What to say of a view that did not get there."""
+    where = f"view {name!r} is at position {position}, not {target}"
+    return f"{where}: see `mnemolog projections lag`, then retry"

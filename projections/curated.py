@@ -8,6 +8,7 @@ reader's now and is judged when reading (`projections.curated_reads`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from secrets import randbits
 from typing import Any, Final
@@ -15,14 +16,19 @@ from typing import Any, Final
 from sqlalchemy import Connection, MetaData, Row, Select, bindparam, delete, func, or_, select, update
 
 from mnemolog.domain.events import (
+    CONSENT,
     ERASURE,
     MEMORY,
+    CandidatesExtracted,
     ContentErased,
     FeedbackGiven,
     Recorded,
     SubjectErased,
 )
+from mnemolog.domain.gate.admission import Reason
+from mnemolog.domain.gate.judging import Gate
 from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
+from mnemolog.domain.policy import DEFAULT, GatePolicy
 from mnemolog.domain.records import Assertion, Record, Status
 from mnemolog.domain.revision import settle
 from mnemolog.domain.scope import ScopeIds
@@ -33,11 +39,13 @@ from mnemolog.projections.curated_rows import (
     assertion_of,
     assertion_row,
     chunks,
+    frame_of,
     insert_new,
     record_row,
     tombstone_values,
 )
 from mnemolog.projections.dialects import insert
+from mnemolog.projections.gating import Gatekeeper
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.projections.versions import version_of
@@ -45,6 +53,7 @@ from mnemolog.projections.versions import version_of
 Rows = dict[str, list[Assertion]]
 """Record id → its assertions."""
 
+GATE: Final = DEFAULT.gate
 _INDEXED: Final = frozenset({Status.ACTIVE, Status.DISPUTED})
 
 
@@ -52,14 +61,16 @@ class Curated:
     """The projection. `lexical` holds the searched text of the records; `analyzer` makes its tokens."""
 
     name: Final = "curated"
-    topics: Final = MEMORY | ERASURE | {FeedbackGiven.topic}
+    topics: Final = MEMORY | ERASURE | CONSENT | {FeedbackGiven.topic}
     bodies: Final = True
 
-    def __init__(self, lexical: LexicalIndex, analyzer: Analyzer) -> None:
-        self.version = version_of("3", str(ANALYZER_VERSION))
+    def __init__(self, lexical: LexicalIndex, analyzer: Analyzer, policy: GatePolicy = GATE) -> None:
+        self.version = version_of("4", str(ANALYZER_VERSION), policy.hash[:10])
+        self.policy = policy
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
         self.tables = Tables(self.metadata)
+        self.gatekeeper = Gatekeeper(self.metadata, Gate(policy), self.scopes.table)
         self.lexical, self.analyzer = lexical, analyzer
         records = self.tables.records
         self._names = ["at", *(column.name for column in records.c if column.name != "number")]
@@ -68,6 +79,10 @@ class Curated:
             .where(records.c.number == bindparam("at"))
             .values({name: bindparam(name) for name in self._names[1:]})
         )
+
+    def under(self, policy: GatePolicy) -> Curated:
+        """The same projection under another policy: it is another version, and folds into a file of its own."""
+        return Curated(self.lexical, self.analyzer, policy)
 
     def create(self, conn: Connection) -> None:
         """Make the tables of an empty view."""
@@ -80,11 +95,13 @@ class Curated:
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         """Apply a batch inside the caller's transaction. An event that is folded twice counts once."""
+        if self.policy.mode == "window":
+            return
         said = self._new_assertions(conn, batch)
         rows = self._assertions(conn, {row.record for row in said})
         users = {recorded.envelope.id: recorded.envelope.scope.user for recorded in batch}
         self._insert(conn, _add_unseen(rows, said), users)
-        touched = self._judge(conn, batch) - set(rows)
+        touched = (self._judge(conn, batch) | self._consented(conn, batch)) - set(rows)
         if erasures := [recorded for recorded in batch if recorded.envelope.topic in ERASURE]:
             touched |= self._erase(conn, erasures) | set(rows)
         rows.update(self._assertions(conn, touched))
@@ -99,6 +116,7 @@ class Curated:
             (t.records, t.records.c.id),
             (t.feedback, t.feedback.c.position),
             (t.erased, t.erased.c.event_id),
+            *self.gatekeeper.dump(),
         ):
             columns = [column for column in table.c if column.name != "number"]
             for row in conn.execute(select(*columns).order_by(key)).mappings():
@@ -119,8 +137,30 @@ class Curated:
             if recorded.envelope.topic in MEMORY:
                 if scope not in numbers:
                     numbers[scope] = self.scopes.number(conn, record_scope(scope))
-                said.append(assertion_of(recorded, numbers[scope]))
+                said.append(self._assertion(conn, recorded, numbers[scope]))
         return said
+
+    def _assertion(self, conn: Connection, recorded: Recorded, scope: int) -> Assertion:
+        if recorded.envelope.topic == CandidatesExtracted.topic:
+            return self.gatekeeper.judge_found(conn, recorded, frame_of(recorded, scope))
+        return self.gatekeeper.judge(conn, recorded, assertion_of(recorded, scope))
+
+    def _consented(self, conn: Connection, batch: Sequence[Recorded]) -> set[str]:
+        """Keep what persons agreed to; the records that this is about."""
+        touched: set[str] = set()
+        for recorded in batch:
+            if recorded.envelope.topic in CONSENT:
+                self.gatekeeper.consent(conn, recorded)
+                table = self.tables.assertions
+                touched |= self._records_of(
+                    conn, select(table.c.record).where(table.c.scope.in_(self._of_user(recorded)))
+                )
+        return touched
+
+    def _of_user(self, recorded: Recorded) -> Select[int]:
+        """The scopes of the person whose event it is."""
+        s, scope = self.scopes.table, recorded.envelope.scope
+        return select(s.c.number).where(s.c.tenant == scope.tenant, s.c.user == scope.user)
 
     def _assertions(self, conn: Connection, records: Collection[str]) -> Rows:
         rows: Rows = {}
@@ -185,7 +225,7 @@ class Curated:
         own = select(s.c.number).where(s.c.tenant == tenant, s.c.user == subject)
         tenants = select(s.c.number).where(s.c.tenant == tenant)
         named = select(t.subjects.c.event_id).where(t.subjects.c.subject == subject)
-        events: set[str] = set()
+        events = self.gatekeeper.of_person(conn, subject, recorded.position)
         for table in (t.assertions, t.feedback):
             about = or_(table.c.scope.in_(own), table.c.event_id.in_(named) & table.c.scope.in_(tenants))
             found = select(table.c.event_id).where(table.c.position < recorded.position, about)
@@ -200,6 +240,7 @@ class Curated:
         rows, judged = t.assertions, t.feedback
         touched = self._records_of(conn, select(rows.c.record).where(rows.c.event_id.in_(events)))
         touched |= self._records_of(conn, select(judged.c.target).where(judged.c.event_id.in_(events)))
+        touched |= self.gatekeeper.forget(conn, events, rows)
         conn.execute(update(rows).where(rows.c.event_id.in_(events)).values(tombstone_values()))
         for table in (t.citations, t.subjects, judged):
             conn.execute(delete(table).where(table.c.event_id.in_(events)))
@@ -214,9 +255,11 @@ class Curated:
         """Fold every touched record anew from all its assertions."""
         erased = self.erased_among(conn, [row for each in rows.values() for row in each])
         counts = self._counts(conn, list(rows))
-        for record, each in rows.items():
+        withdrawn = self.gatekeeper.withdrawn(conn)
+        for record, each in self.gatekeeper.settle(conn, rows).items():
             votes = counts.get(record, {})
-            yield settle(each, erased, votes.get("up", 0), votes.get("down", 0))
+            settled = settle(each, erased, votes.get("up", 0), votes.get("down", 0))
+            yield held(settled) if settled.scope in withdrawn else settled
 
     def erased_among(self, conn: Connection, rows: Sequence[Assertion]) -> dict[str, int]:
         """Forgotten events and erased citations of these rows → position of the erasure."""
@@ -295,6 +338,13 @@ class Curated:
             for record, (scope, text) in texts.items()
             if text is not None
         ]
+
+
+def held(record: Record) -> Record:
+    """A record whose person has taken back that anything is kept of them."""
+    if record.status not in (Status.ACTIVE, Status.DISPUTED):
+        return record
+    return replace(record, status=Status.HELD, reason=Reason.WITHDRAWN.value)
 
 
 def searched_text(record: Record | Row[Any]) -> str | None:

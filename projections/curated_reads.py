@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
 from mnemolog.domain.lexical import ranked
 from mnemolog.domain.records import (
@@ -21,7 +21,7 @@ from mnemolog.domain.records import (
     microseconds,
 )
 from mnemolog.domain.revision import chronicle, settle, standing
-from mnemolog.projections.curated import Curated
+from mnemolog.projections.curated import Curated, held
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
 from mnemolog.projections.lexical import LexicalIndex
 
@@ -145,13 +145,15 @@ class CuratedView:
         """Other records of these scopes that say what this one says, in whatever slot."""
         c = self._tables.records.c
         form = select(c.form).where(c.id == record_id).scalar_subquery()
-        same = select(c.id).where(c.form == form, c.id != record_id, c.scope.in_(scopes)).order_by(c.id)
+        words = select(c.content).where(c.id == record_id).scalar_subquery()
+        alike = or_(c.form == form, c.content == words)
+        same = select(c.id).where(alike, c.id != record_id, c.scope.in_(scopes)).order_by(c.id)
         return list(conn.execute(same).scalars())
 
     def history(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[Step]:
         """Every event of the record: who said what when, with which effect; forgotten ones without content."""
         rows = self._assertions(conn, [record_id], scopes)
-        return chronicle(rows) if rows else []
+        return chronicle(self._curated.gatekeeper.weighed(conn, {record_id: rows})[record_id]) if rows else []
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -192,7 +194,9 @@ class CuratedView:
         for row in map(assertion_from, conn.execute(query)):
             rows.setdefault(row.record, []).append(row)
         erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
-        return _judge([settle(each, erased) for each in rows.values()], microseconds(now))
+        withdrawn = self._curated.gatekeeper.withdrawn(conn)
+        settled = [settle(each, erased) for each in self._curated.gatekeeper.weighed(conn, rows).values()]
+        return _judge([held(r) if r.scope in withdrawn else r for r in settled], microseconds(now))
 
     def _assertions(
         self, conn: Connection, records: Sequence[str], scopes: Collection[int]
@@ -219,5 +223,5 @@ def _judge(records: Sequence[Record], now_us: int) -> list[Record]:
 
 def _wanted(kinds: Collection[str] | None, statuses: Collection[Status] | None, include_history: bool) -> Any:
     if statuses is None:
-        statuses = frozenset(Status) if include_history else READABLE
+        statuses = frozenset(Status) - {Status.HELD} if include_history else READABLE
     return lambda record: record.status in statuses and (kinds is None or record.kind in kinds)

@@ -51,6 +51,7 @@ _ACTS: Final = {
     "MemoryDisputed": Act.DISPUTED,
     "MemoryRetracted": Act.RETRACTED,
     "ConflictResolved": Act.RESOLVED,
+    "CandidatesExtracted": Act.FOUND,
 }
 _DECISIONS: Final = {"approve": Act.APPROVED, "reject": Act.REJECTED, "edit": Act.EDITED}
 _ASSERTION: Final = tuple(f.name for f in fields(Assertion))
@@ -153,17 +154,27 @@ def assertion_of(recorded: Recorded, scope: int) -> Assertion:
     frame = _frame(recorded, scope)
     if not isinstance(recorded.event, Event):
         return Assertion(**frame, forgotten=True)
+    return Assertion(**frame, **_said_by(recorded), **_said(recorded.event, recorded.envelope.sources))
+
+
+def frame_of(recorded: Recorded, scope: int) -> Values:
+    """What every assertion has; of a forgotten event the first part only."""
+    if recorded.event is None or isinstance(recorded.event, Undecodable):
+        raise CorruptStore(f"event {recorded.envelope.id} has no readable body")
+    frame = _frame(recorded, scope)
+    return {**frame, **_said_by(recorded)} if isinstance(recorded.event, Event) else frame
+
+
+def _said_by(recorded: Recorded) -> Values:
     envelope = recorded.envelope
-    return Assertion(
-        **frame,
-        tier=envelope.origin,
-        human=envelope.role in HUMAN,
-        session=envelope.scope.session,
-        subjects=tuple(sorted(envelope.subjects)),
-        occurred_at=envelope.occurred_at,
-        occurred_us=microseconds(envelope.occurred_at),
-        **_said(recorded.event, envelope.sources),
-    )
+    return {
+        "tier": envelope.origin,
+        "human": envelope.role in HUMAN,
+        "session": envelope.scope.session,
+        "subjects": tuple(sorted(envelope.subjects)),
+        "occurred_at": envelope.occurred_at,
+        "occurred_us": microseconds(envelope.occurred_at),
+    }
 
 
 def _frame(recorded: Recorded, scope: int) -> Values:

@@ -23,6 +23,8 @@ from mnemolog.projections.vectors import Kind, Positions, Scores, Slice, Stamp, 
 CACHE_BYTES: Final = 512 << 20
 SAMPLED: Final = 2_000
 """Vectors of a scope that stand for all of them where only the nearest are looked up."""
+SAMPLES: Final = 8
+"""Such samples are kept in memory, 4 KB for each vector of 1,024 dimensions."""
 
 
 class DenseScan:
@@ -35,7 +37,8 @@ class DenseScan:
         self.space = space
         self._rows, self._limit = rows, cache_bytes
         self._held: OrderedDict[tuple[ScopeIds, Kind], _Matrix] = OrderedDict()
-        self._lock = Lock()
+        self._samples: OrderedDict[tuple[ScopeIds, Kind], _Sample] = OrderedDict()
+        self._epoch, self._lock = 0, Lock()
 
     def scores(
         self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind, change: int | None = None
@@ -84,7 +87,33 @@ class DenseScan:
     def forget(self) -> None:
         """Drop what is kept in memory, as after an erasure."""
         with self._lock:
+            self._epoch += 1
             self._held.clear()
+            self._samples.clear()
+
+    def spread(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
+        """Mean and deviation of the cosines of these scopes, by the first vectors of each."""
+        query.require(self.space)
+        change = self._rows.change()
+        parts = [self._sample(scope, kind, change) for scope in scopes]
+        return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
+
+    def _sample(self, scope: ScopeIds, kind: Kind, change: int) -> Floats:
+        """As it stands now: what is kept is checked where anything was written."""
+        with self._lock:
+            known, epoch = self._samples.get((scope, kind)), self._epoch
+        if known is not None and known.change == change:
+            return known.vectors
+        what = self.space, scope, kind, SAMPLED
+        mark = self._rows.sample_mark(*what)
+        vectors = known.vectors if known is not None and known.mark == mark else self._rows.sample(*what)
+        with self._lock:
+            if epoch == self._epoch:
+                self._samples[scope, kind] = _Sample(change, mark, vectors)
+                self._samples.move_to_end((scope, kind))
+                if len(self._samples) > SAMPLES:
+                    self._samples.popitem(last=False)
+        return vectors
 
     def _matrix(self, scope: ScopeIds, kind: Kind) -> _Matrix:
         with self._lock:
@@ -159,13 +188,8 @@ def by_index(
         nearest(rows, index, query, scopes, limit, kind) for kind in (Kind.TURN, Kind.WINDOW, Kind.PASSAGE)
     )
     records = scan.scores(query, scopes, Kind.RECORD)
-    spread = _sampled(rows, query, scopes, Kind.TURN), _sampled(rows, query, scopes, Kind.WINDOW)
+    spread = scan.spread(query, scopes, Kind.TURN), scan.spread(query, scopes, Kind.WINDOW)
     return Cosines(turns, windows, records, passages, (*spread, moments(records.cosines)))
-
-
-def _sampled(rows: VectorRows, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
-    parts = [rows.sample(query.space, scope, kind, SAMPLED) for scope in scopes]
-    return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
 
 
 def nearest(
@@ -203,6 +227,15 @@ def best(positions: Positions, scores: NDArray[np.floating[Any]], k: int) -> NDA
     if k < len(scores):
         kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
     return kept[np.lexsort((-positions[kept], -scores[kept]))[:k]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    """change: the last write that it was checked against; mark: what it is known by."""
+
+    change: int
+    mark: tuple[int, int]
+    vectors: Floats
 
 
 class _Matrix:

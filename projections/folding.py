@@ -93,7 +93,7 @@ class Lane:
         self.file, self.lock = file, RLock()
         self.position, self.stored, self.stale, self.closed = 0, 0, False, False
         self.parking = Parking(file.name)
-        self._log, self._views, self._shared, self._clock = log, views, shared, clock
+        self._log, self._views, self.shared, self._clock = log, views, shared, clock
         self.batch_size = batch_size
         self._projection = shared.projection
         topics = self._projection.topics
@@ -104,7 +104,7 @@ class Lane:
     def prepare(self) -> None:
         """Make the tables of an empty view file, with the dismissals of the whole log; nothing where they are made."""
         dismissed, head = list(self._dismissals()), self._log.head()
-        with self._shared.folding(self.file), self._views.begin(self.file) as conn:
+        with self.shared.folding(self.file), self._views.begin(self.file) as conn:
             if not self.parking.is_made(conn):
                 self.parking.create(conn, dismissed, head)
                 self._projection.create(conn)
@@ -189,7 +189,7 @@ class Lane:
     def divide(self, wanted: Callable[[int], int]) -> None:
         """Bring all partitions to one position, and let the view have as many as are wanted there."""
         while True:
-            with self.lock, self._shared.folding(self.file), self._views.begin(self.file) as conn:
+            with self.lock, self.shared.folding(self.file), self._views.begin(self.file) as conn:
                 positions = self.parking.load(conn).positions
                 level = len(set(positions.values())) == 1
                 if level and len(positions) != wanted(positions[0]):
@@ -279,7 +279,7 @@ class Lane:
         by_owner = isinstance(self._projection, ByOwner) and self._projection.by_owner
         turn = list(step.moves) if by_owner and len(step.moves) < len(state.positions) else None
         state.positions.update({one: to for one, (_, to) in step.moves.items()})
-        with self._shared.folding(self.file), self._views.begin(self.file, turn) as conn:
+        with self.shared.folding(self.file), self._views.begin(self.file, turn) as conn:
             if not self.parking.advance(conn, step.moves, step.delivered):
                 raise _Overtaken
             work(conn)
@@ -354,7 +354,7 @@ class Lane:
             with conn.begin_nested():
                 self._fold(conn, run)
         except _Poison as poison:
-            self._shared.forget()
+            self.shared.forget()
             return poison.__cause__
         return None
 

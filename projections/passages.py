@@ -6,13 +6,14 @@ the keys of the whole text are gone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, MetaData, Table, bindparam, delete, select
+from sqlalchemy import Column, Connection, MetaData, Table, bindparam, delete, select, update
 
 from mnemolog.domain.events import Event, Recorded, ToolCalled
+from mnemolog.domain.gate.findings import Finding, mask
 from mnemolog.domain.lexical import Analyzer
 from mnemolog.domain.passages import INDEXED, LARGE, number_of, passages, readable
 from mnemolog.projections.bulk import insert_rows
@@ -87,6 +88,16 @@ class Passages:
             while rows := found.fetchmany(_PER_INSERT):
                 self.index.remove(conn, [self._document(*row) for row in rows])
             conn.execute(delete(PASSAGES).where(inside))
+
+    def hide(self, conn: Connection, position: int, found: Mapping[int, Sequence[Finding]]) -> None:
+        """Put a word in place of what was found, by the parts of one turn."""
+        wanted = {number_of(position, part): findings for part, findings in found.items()}
+        for some in _chunks(sorted(wanted)):
+            for row in conn.execute(select(PASSAGES).where(PASSAGES.c.number.in_(some))).fetchall():
+                text = mask(row.text, wanted[row.number])
+                self.index.remove(conn, [self._document(row.number, row.scope, row.text)])
+                conn.execute(update(PASSAGES).where(PASSAGES.c.number == row.number).values(text=text))
+                self.index.add(conn, [self._document(row.number, row.scope, text)])
 
     def dump(self, conn: Connection) -> Iterator[tuple[object, ...]]:
         columns = [column for column in PASSAGES.c if column.name != "scope"]

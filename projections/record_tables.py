@@ -33,7 +33,7 @@ KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference
 
 _SKETCHED: Final = (
     "id", "scope", "status", "version", "position", "kind", "group", "form", "trust", "authority", "ruled", "ruling",
-    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at",
+    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at", "sensitivity",
 )  # fmt: skip
 """What `domain.revision.standing` judges by, what ranks, and what a context says of a record."""
 _BOUNDS: Final = ("from_us", "to_us", "expires_us")
@@ -99,7 +99,8 @@ class RecordTables:
         inside: Any = bindparam("scopes", expanding=True)
         sketched = select(records.number, *(records[name] for name in _SKETCHED))
         self._sketched = sketched.where(
-            records.scope.in_(inside), records.status != Status.FORGOTTEN.value
+            records.scope.in_(inside),
+            records.status.not_in([Status.FORGOTTEN.value, Status.HELD.value]),
         ).order_by(records.number)
         self._changes = (
             select(changes.scope, changes.change).where(changes.scope.in_(inside)).order_by(changes.scope)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, MetaData, func, select
 
 from mnemolog.projections import summaries, working
 from mnemolog.projections.curated_rows import Tables
+from mnemolog.projections.gating import GateTables
 from mnemolog.projections.passages import PASSAGES
 from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
 
@@ -25,14 +26,14 @@ def in_turns(conn: Connection, event_ids: Sequence[str]) -> int:
 
 
 def in_curated(conn: Connection, event_ids: Sequence[str]) -> int:
-    """Assertions that are more than a tombstone."""
-    rows = Tables(MetaData()).assertions
-    return sum(
-        conn.execute(
-            select(func.count()).where(rows.c.event_id.in_(ids), rows.c.forgotten.is_(False))
-        ).scalar_one()
-        for ids in _chunks(event_ids)
-    )
+    """Assertions that are more than a tombstone, and what became of candidates."""
+    rows, outcomes = Tables(MetaData()).assertions, GateTables(MetaData()).outcomes
+    found = 0
+    for ids in _chunks(event_ids):
+        whole = select(func.count()).where(rows.c.event_id.in_(ids), rows.c.forgotten.is_(False))
+        judged = select(func.count()).where(outcomes.c.event_id.in_(ids))
+        found += conn.execute(whole).scalar_one() + conn.execute(judged).scalar_one()
+    return found
 
 
 HOLDING: Final[dict[str, Callable[[Connection, Sequence[str]], int]]] = {

@@ -18,10 +18,9 @@ from mnemolog.domain.errors import (
     NotFound,
     ProjectionStalled,
     StoreClosed,
-    StoreInUse,
     StoreUnavailable,
 )
-from mnemolog.projections.conditions import Health, Lag, ViewCondition
+from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_otherwise, stalled
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
@@ -77,6 +76,7 @@ class Runner:
         self._clock = clock or SystemClock()
         self._batch_size, self._poll = batch_size, poll
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
+        self._others: dict[tuple[str, str], SharedProjection] = {}
         self._lanes: dict[str, Lane] = {}
         self._shadows: dict[str, Lane] = {}
         self._rebuilds = {name: Lock() for name in self._shared}
@@ -101,7 +101,41 @@ class Runner:
             elif build:
                 self.rebuild(name, progress=progress)
             else:
-                raise _led_otherwise(name)
+                raise led_otherwise(name)
+
+    def change(self, projections: Sequence[Projection], progress: Progress | None = None) -> None:
+        """Fold these anew beside the live views, then each in place of the one of its name. Of equal versions none.
+
+        Call `know` in every process before: what is live in another version than it knows, it cannot read.
+        """
+        for projection in projections:
+            name = projection.name
+            with self._rebuilds[name]:
+                if self._lane(name).file.version != projection.version:
+                    shared = self._known(name, projection.version) or SharedProjection(projection)
+                    self._build(name, shared, self._batch_size, progress)
+
+    def await_versions(self, projections: Sequence[Projection], timeout: float) -> None:
+        """Until workers have built these and made them live. Raises ProjectionStalled."""
+        deadline = time.monotonic() + timeout
+        for projection in projections:
+            while self._lane(projection.name).file.version != projection.version:
+                if time.monotonic() >= deadline:
+                    raise ProjectionStalled(
+                        f"no worker has built {projection.name!r} anew: are they running?"
+                    )
+                time.sleep(_LOOK)
+                self._views.refresh()
+
+    def know(self, projections: Sequence[Projection]) -> None:
+        """These may come to be live, as another process adopts a policy."""
+        for projection in projections:
+            if self._known(projection.name, projection.version) is None:
+                self._others[projection.name, projection.version] = SharedProjection(projection)
+
+    def _known(self, name: str, version: str) -> SharedProjection | None:
+        shared = self._shared[name]
+        return shared if shared.projection.version == version else self._others.get((name, version))
 
     def _existing(self, name: str, shared: SharedProjection) -> Lane | None:
         """The live view; None where there is none that can be used."""
@@ -173,7 +207,15 @@ class Runner:
     def _activate(self, lane: Lane) -> None:
         with lane.lock, self._switching:
             self._views.activate(lane.file)
-            self._lanes[lane.file.name] = lane
+            self._take(lane)
+
+    def _take(self, lane: Lane) -> None:
+        """This lane is the live one, and its projection the one of its name."""
+        name, shared = lane.file.name, lane.shared
+        before = self._shared[name]
+        if before is not shared:
+            self._others[name, before.projection.version] = before
+        self._lanes[name], self._shared[name] = lane, shared
 
     # Advancing ---------------------------------------------------------------------------------------------------
 
@@ -193,7 +235,7 @@ class Runner:
                 return lane
             left = deadline - time.monotonic()
             if left <= 0:
-                raise ProjectionStalled(_stalled(lane, target))
+                raise ProjectionStalled(stalled(lane.file.name, lane.position, target))
             if self._waits is not None:
                 self._await_workers(lane, left)
             elif lane.stale:
@@ -442,31 +484,13 @@ class Runner:
                 )
             if file is None or file == lane.file:
                 return lane
-            new = self._existing(name, self._shared[name])
+            shared = self._known(name, file.version)
+            new = None if shared is None else self._existing(name, shared)
             if new is None:
-                raise _led_otherwise(name)
-            lane.closed, self._lanes[name] = True, new
+                raise led_otherwise(name)
+            lane.closed = True
+            self._take(new)
             return new
 
 
-def _led_otherwise(name: str) -> StoreInUse:
-    return StoreInUse(
-        f"the process that leads this memory keeps view {name!r} in another version: "
-        "run the same release of mnemolog in all processes, or close the others"
-    )
-
-
-def _stalled(lane: Lane, target: int) -> str:
-    where = f"view {lane.file.name!r} is at position {lane.position}, not {target}"
-    return f"{where}: see `mnemolog projections lag`, then retry"
-
-
-__all__ = [
-    "BATCH",
-    "Health",
-    "Lag",
-    "Progress",
-    "Runner",
-    "SystemClock",
-    "ViewCondition",
-]
+__all__ = ["BATCH", "Health", "Lag", "Progress", "Runner", "SystemClock", "ViewCondition"]

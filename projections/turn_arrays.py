@@ -25,7 +25,7 @@ def _none() -> Ints:
 class TurnTable:
     """Turns in log order. session, author, tool: a number for each name, -1 for none.
 
-    before: place in this table of the turn that lies before it in its session, -1 where none does;
+    before, after: place in this table of the turn that lies there in its session, -1 where none does;
     totals: tokens of each session; last: the last turn of each.
     """
 
@@ -37,6 +37,7 @@ class TurnTable:
     kind: Ints = field(default_factory=_none)
     lengths: Ints = field(default_factory=_none)
     before: Ints = field(default_factory=_none)
+    after: Ints = field(default_factory=_none)
     totals: Ints = field(default_factory=_none)
     last: Ints = field(default_factory=_none)
     sessions: Codes = field(default_factory=dict)
@@ -78,14 +79,10 @@ class TurnTable:
         more = {"positions": positions, "occurred": occurred, "session": session, "lengths": tokens}
         for column, added in {**more, "before": before}.items():
             made[column] = np.concatenate([getattr(self, column), np.asarray(added, np.int64)])
+        made["after"] = np.append(self.after, np.full(len(rows), -1))
+        linked = np.flatnonzero(made["before"][len(self) :] >= 0) + len(self)
+        made["after"][made["before"][linked]] = linked
         return TurnTable(**made, totals=totals, last=last)
-
-    def after(self) -> Ints:
-        """As `before`, the other way round."""
-        after = np.full(len(self), -1)
-        linked = np.flatnonzero(self.before >= 0)
-        after[self.before[linked]] = linked
-        return after
 
     def sessions_at(self, positions: Ints) -> Ints:
         """The session of each, -1 where it has none or is not here."""
@@ -100,14 +97,10 @@ class TurnTable:
         Only turns that lie side by side around one of the positions lie side by side in what is returned.
         """
         seeds, _ = places(self.positions, positions)
-        before, after = np.append(self.before, -1), np.append(self.after(), -1)
-        near = [seeds, before[seeds], after[seeds]]
-        joined = np.concatenate([*near, after[near[2]]])
-        wanted = distinct(np.concatenate([joined, before[near[1]]]))
-        wanted = wanted[wanted >= 0]
-        linked = np.zeros(len(before), np.bool_)
-        linked[joined] = True
-        return self._part(wanted, np.where(linked[wanted], self.before[wanted], -1))
+        ahead, behind = _step(self.before, seeds), _step(self.after, seeds)
+        linked = distinct(np.concatenate([seeds, ahead, behind, _step(self.after, behind)]))
+        wanted = distinct(np.concatenate([linked, _step(self.before, ahead)]))
+        return self._part(wanted, np.where(places(linked, wanted)[1], self.before[wanted], -1))
 
     def linked_by(self, pairs: Collection[tuple[int, int]]) -> TurnTable:
         """The same turns, of which only these pairs of positions lie side by side."""
@@ -116,7 +109,7 @@ class TurnTable:
         at, inside = places(self.positions, wanted)
         before = np.full(len(self), -1)
         before[inside] = at
-        return replace(self, before=before)
+        return replace(self, before=before, after=_none())
 
     def named(self) -> list[str]:
         """The authors of these turns that have a name, not only a role."""
@@ -132,7 +125,7 @@ class TurnTable:
         links = np.full(len(wanted), -1)
         links[inside] = at
         some = {name: getattr(self, name)[wanted] for name in _COLUMNS if name != "before"}
-        return replace(self, **some, before=links)
+        return replace(self, **some, before=links, after=_none())
 
 
 _COLUMNS: Final = ("positions", "occurred", "session", "author", "tool", "kind", "lengths", "before")
@@ -141,6 +134,12 @@ _COLUMNS: Final = ("positions", "occurred", "session", "author", "tool", "kind",
 def is_name(author: str) -> bool:
     """Whether it names somebody, and is not a mere role."""
     return bool(author) and author not in ROLES
+
+
+def _step(links: Ints, at: Ints) -> Ints:
+    """Where these lead to, for those that lead anywhere."""
+    found = links[at]
+    return found[found >= 0]
 
 
 def _coded(known: Codes, names: Sequence[str | None]) -> tuple[Codes, Ints]:

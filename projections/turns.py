@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Index, MetaData, Table, delete, select, union
+from sqlalchemy import Column, Connection, Index, MetaData, Table, delete, select, union, update
 
 from mnemolog.domain.events import (
     ERASURE,
@@ -17,6 +18,7 @@ from mnemolog.domain.events import (
     Event,
     FeedbackGiven,
     Recorded,
+    SensitiveFound,
     SessionClosed,
     SessionOpened,
     ToolCalled,
@@ -24,8 +26,11 @@ from mnemolog.domain.events import (
     TurnRecorded,
     UtteranceChunkRecorded,
 )
+from mnemolog.domain.gate.findings import Finding, Sort, mask
 from mnemolog.domain.lexical import ANALYZER_VERSION, Analyzer, date_tokens
 from mnemolog.domain.passages import RULE as PASSAGE_RULE
+from mnemolog.domain.passages import WHOLE
+from mnemolog.domain.policy import DEFAULT
 from mnemolog.domain.scope import LEVELS
 from mnemolog.projections.bulk import insert_rows
 from mnemolog.projections.dialects import Integer, String
@@ -39,6 +44,7 @@ from mnemolog.projections.versions import version_of
 INDEXED_CHARACTERS: Final = 65_536
 """How much of one text is searched as a whole; a large one is searched by its passages too."""
 
+MASKED: Final = DEFAULT.gate.masked
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CHUNK: Final = 500
@@ -110,12 +116,13 @@ class Turns:
     """The projection. An event whose content is destroyed leaves no row.
 
     index: found by position; its documents hold speaker or tool, date and text.
-    passages: index of the passages of large texts, by their numbers; large: where those of blobs are read.
+    passages: index of the passages of large texts, by their numbers; large: where those of blobs are read. masked:
+    what is hidden in the texts, once it is found.
     """
 
     name = "turns"
     by_owner = True
-    topics: frozenset[str] | None = HAPPENED | ERASURE | {FeedbackGiven.topic}
+    topics: frozenset[str] | None = HAPPENED | ERASURE | {FeedbackGiven.topic, SensitiveFound.topic}
     bodies = True
 
     def __init__(
@@ -124,12 +131,19 @@ class Turns:
         passages: LexicalIndex,
         analyzer: Analyzer,
         large: LargeTexts | None = None,
+        masked: frozenset[Sort] = MASKED,
     ) -> None:
-        self.version = version_of("2", f"a{ANALYZER_VERSION}", f"p{PASSAGE_RULE}")
+        of_policy = sha256(" ".join(sorted(masked)).encode()).hexdigest()[:8]
+        self.version = version_of("3", f"a{ANALYZER_VERSION}", f"p{PASSAGE_RULE}", of_policy)
+        self.masked, self._large = masked, large
         self.index, self.analyzer = index, analyzer
         self.passages = Passages(passages, analyzer, large)
         self._scopes = ScopeNumbers(record_scope)
         self._known: dict[tuple[str, str], list[str]] = {}
+
+    def under(self, masked: frozenset[Sort]) -> Turns:
+        """The same projection with other things masked: another version."""
+        return Turns(self.index, self.passages.index, self.analyzer, self._large, masked)
 
     def forget_cache(self) -> None:
         """Scope numbers belong to one file."""
@@ -143,9 +157,13 @@ class Turns:
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         start = 0
         for end, recorded in enumerate(batch):
-            if recorded.envelope.topic in ERASURE:
+            topic = recorded.envelope.topic
+            if topic in ERASURE or topic == SensitiveFound.topic:
                 self._insert(conn, batch[start:end])
-                self._erase(conn, recorded)
+                if topic == SensitiveFound.topic:
+                    self._hide(conn, recorded)
+                else:
+                    self._erase(conn, recorded)
                 start = end + 1
         self._insert(conn, batch[start:])
 
@@ -224,6 +242,23 @@ class Turns:
             conn.execute(delete(table).where(table.c.position.in_(some)))
             conn.execute(delete(SUBJECTS).where(SUBJECTS.c.position.in_(some)))
 
+    def _hide(self, conn: Connection, recorded: Recorded) -> None:
+        """Put a word in place of what was found in a turn that is still there: in its row, its words, its passages."""
+        found: dict[int, list[Finding]] = {}
+        for values in recorded.envelope.clear.get("findings", ()):
+            if (finding := Finding.of(values)).sort in self.masked:
+                found.setdefault(int(values["part"]), []).append(finding)
+        source = recorded.envelope.sources[0]
+        row = conn.execute(select(TURNS).where(TURNS.c.event_id == source)).mappings().first()
+        if row is None:
+            return
+        if hidden := found.pop(WHOLE, None):
+            before, after = dict(row), {**row, "text": mask(row["text"], hidden)}
+            self.index.remove(conn, [doc for doc in [self._document(before)] if doc])
+            conn.execute(update(TURNS).where(TURNS.c.event_id == source).values(text=after["text"]))
+            self.index.add(conn, [doc for doc in [self._document(after)] if doc])
+        self.passages.hide(conn, row["position"], found)
+
     def dump(self, conn: Connection) -> Iterator[tuple[object, ...]]:
         levels = [SCOPES.c[level] for level in LEVELS[:-1]]
         for table in _ROW_TABLES:
@@ -244,6 +279,12 @@ class Turns:
         self.passages.index.optimize(conn)
         self.analyzer.forget()
         self._known.clear()
+
+
+def shown_text(event: object) -> str | None:
+    """What the view shows of an event, before anything in it is hidden."""
+    text = _spoken(event)["text"] if isinstance(event, _SPOKEN) else None
+    return text if isinstance(text, str) else None
 
 
 def _told(recorded: Recorded) -> Values:

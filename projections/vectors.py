@@ -271,6 +271,9 @@ class VectorRows(Protocol):
     def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
         """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
 
+    def sample_mark(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> tuple[int, int]:
+        """What `sample` is known by: another sample has another mark."""
+
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, tzinfo
+from typing import Any
 
+from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import Tier
 
 Span = tuple[int, int]
@@ -57,3 +60,50 @@ class Candidate:
     @property
     def slot(self) -> tuple[str, str] | None:
         return None if self.attribute is None else (self.entity, self.attribute)
+
+    @property
+    def statement(self) -> str:
+        """With the slot what makes a record this one: its value where there is a slot, else its words."""
+        if self.attribute is None:
+            return self.content
+        return f"not {self.value}" if self.negated else self.value
+
+    def denied(self) -> Candidate | None:
+        """The older value that it names, as given up in a slot of its own: "X instead of Y" speaks of Y too."""
+        older, attribute = self.supersedes, self.superseded_attribute
+        if older is None or attribute in (None, self.attribute):
+            return None
+        at = self.content.find(older)
+        place = (self.span[0] + at, self.span[0] + at + len(older)) if at >= 0 else self.span
+        return replace(
+            self,
+            value=older,
+            value_span=place,
+            attribute=attribute,
+            negated=True,
+            supersedes=None,
+            superseded_attribute=None,
+        )
+
+
+def stored(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as an event carries it."""
+    values = asdict(candidate)
+    for name in ("valid_from", "valid_to"):
+        values[name] = None if values[name] is None else values[name].isoformat()
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def restored(values: Mapping[str, Any]) -> Candidate:
+    """What `stored` was given. Raises InvalidInput for what no candidate can be."""
+    try:
+        given = {**dict.fromkeys(("attribute",)), **values}
+        for name in ("span", "value_span"):
+            start, end = given[name]
+            given[name] = (int(start), int(end))
+        for name in ("valid_from", "valid_to"):
+            moment = given.get(name)
+            given[name] = None if moment is None else datetime.fromisoformat(moment)
+        return Candidate(**given)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"not a candidate: {type(error).__name__}") from None

@@ -163,6 +163,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
     Rule("name", Lazy(rf"my (?:full |first )?name(?: is|['’]s) (?P<v>[^,;]{{2,60}}?){_END}"), attribute="name",
          confidence=0.95, fits=(lacks("v", r"^(?:not|now|in|on|spelled|too|\w+ing)\b"),)),
+    Rule("spelled", Lazy(rf"my (?P<a>(?:first |last |full |middle |family )?name|surname) is (?:spelled|spelt|written) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}")),
     Rule("name", Lazy(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
     Rule("name", Lazy(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
          attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
@@ -175,7 +176,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("home", Lazy(rf"i(?:['’]ve| have)?(?: just)? (?:moved|relocated)(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
          attribute="home", dated=True, fits=(_capitalised("v"),)),
     Rule("occupation", Lazy(rf"i work as (?:an? )?{_V}{_END}"), attribute="occupation", dated=True),
-    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from)\b.*)?{_END}"),
+    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from|based|living|working)\b.*)?{_END}"),
          attribute="occupation"),
     Rule("employer", Lazy(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
          dated=True, fits=(_capitalised("v"),)),

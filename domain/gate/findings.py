@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.domain.errors import InvalidInput
 
@@ -46,6 +46,15 @@ class Finding:
     start: int
     end: int
     rule: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Finding:
+        """From the form that events carry."""
+        return cls(Sort(values["sort"]), int(values["start"]), int(values["end"]), str(values["rule"]))
+
+    def stored(self) -> dict[str, Any]:
+        """The form that events carry."""
+        return {"sort": self.sort.value, "start": self.start, "end": self.end, "rule": self.rule}
 
 
 Scanner = Callable[[str], Iterable[Finding]]

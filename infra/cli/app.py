@@ -20,6 +20,7 @@ from mnemolog.infra.cli import (
     serving,
     stating,
     store,
+    topics,
     working,
 )
 from mnemolog.infra.cli.command import group, show_help
@@ -80,6 +81,8 @@ cluster.register(
     group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
 )
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
+topics.register_topics(group("topics", "The Kafka topics of this memory.", app, panel=OPERATING))
+topics.register_letters(group("dlq", "Messages that ingest could not take.", app, panel=OPERATING))
 
 
 def main() -> None:

@@ -32,12 +32,13 @@ def show_policy(call: Call) -> None:
     Example: mnemolog policy show > policy.yaml
     """
     from mnemolog.infra.policies import DEFAULT_DOCUMENT, policy_document
+    from mnemolog.infra.policy_schema import written
 
     with call.memory() as memory:
         policy, adopted = memory.operations.policy(), memory.operations.policy_document()
     text = adopted or DEFAULT_DOCUMENT
     if call.out.as_json:
-        call.out.document({"policy": policy.hash, "adopted": adopted is not None, "values": policy})
+        call.out.document({"policy": policy.hash, "adopted": adopted is not None, "values": written(policy)})
         return
     call.out.text(text.rstrip("\n") if text else policy_document(policy))
     call.out.say(f"policy {policy.hash[:12]}{'' if adopted else ', the default'}")
@@ -49,10 +50,11 @@ def check_policy(call: Call, file: File) -> None:
     Example: mnemolog policy check policy.yaml
     """
     from mnemolog.infra.policies import parse_policy, read_policy
+    from mnemolog.infra.policy_schema import written
 
     policy = parse_policy(read_policy(file))
     if call.out.as_json:
-        call.out.document({"policy": policy.hash, "values": policy})
+        call.out.document({"policy": policy.hash, "values": written(policy)})
     else:
         call.out.text(f"{file} is a policy: {policy.hash[:12]}")
 

@@ -40,6 +40,9 @@ class State(StrEnum):
 class Sealer(Protocol):
     """The keys of persons, as far as letters need them."""
 
+    def refresh(self) -> None:
+        """Notice what other processes destroyed."""
+
     def resolve(self, scope: Scope, /, *, create: bool) -> ScopeIds | None: ...
     def next_leaf(self, subject: str) -> int: ...
     def seal(self, subjects: Sequence[str], leaf: int, plaintext: bytes, aad: bytes) -> bytes: ...
@@ -81,10 +84,12 @@ class Letters:
 
     def put(self, refused: Sequence[Refused]) -> None:
         """As the port says."""
+        self._vault.refresh()
         self._producing.send(self._topics.dead_letters, [self._letter(one) for one in refused])
 
     def all(self) -> list[Letter]:
         """Every letter, oldest first, the handled ones too. Raises StoreUnavailable."""
+        self._vault.refresh()
         newest = {one.key: one for one in read_all(self._connection, self._topics.dead_letters) if one.key}
         letters = [self._read(one.value, one.timestamp) for one in newest.values() if one.value]
         return sorted(letters, key=lambda letter: (letter.at, letter.id))

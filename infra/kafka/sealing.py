@@ -89,9 +89,13 @@ class IngestKeys:
             raise KeysMissing(f"{path} holds no ingest keys: restore it") from None
         return cls([_fresh()]).saved(path)
 
-    def rotated(self, path: Path, *, keep_old: bool = True) -> IngestKeys:
-        """With a new key in front. Without the old ones, what was sealed to them is closed for good."""
-        return IngestKeys([_fresh(), *(self.private if keep_old else ())]).saved(path)
+    def rotated(self, path: Path) -> IngestKeys:
+        """With a new key in front; the old ones still open."""
+        return IngestKeys([_fresh(), *self.private]).saved(path)
+
+    def alone(self, path: Path) -> IngestKeys:
+        """Without the old ones: what was sealed to them is closed for good."""
+        return IngestKeys(self.private[:1]).saved(path)
 
     def saved(self, path: Path) -> IngestKeys:
         """Durable when this returns."""

@@ -27,7 +27,7 @@ class IngestProducer:
 
     key: the ingest's public key, as `mnemolog topics key` prints it; the topic then holds no text that anybody else can
     read. Without it messages are plain JSON. Events of one owner (the user, else the project, else the tenant of the
-    scope) stay in order. Not thread-safe: one per thread.
+    scope) stay in order. Not thread-safe: one per thread. servers, prefix: as the environment has them if left out.
 
         with IngestProducer("127.0.0.1:9092", key=KEY) as producer:
             producer.send("turn", scope, key="s-1/1", occurred_at=now, role="user", content="...")
@@ -38,14 +38,16 @@ class IngestProducer:
 
     def __init__(
         self,
-        servers: str,
+        servers: str | None = None,
         *,
         key: str | IngestKey | None = None,
-        prefix: str = "mnemolog",
+        prefix: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        given = (settings or Settings.load()).model_copy(update={"kafka": servers, "kafka_prefix": prefix})
-        self._topic = Topics(prefix).ingest
+        given = settings or Settings.load()
+        if servers is not None:
+            given = given.having(kafka=servers)
+        self._topic = Topics(prefix or given.kafka_prefix).ingest
         self._producing = Producing(connection(given))
         self._key = IngestKey.of(key) if isinstance(key, str) else key
         self._waiting: list[Outgoing] = []

@@ -87,6 +87,15 @@ class TopicAdmin:
                 self._grow(admin, topic, partitions)
             return there < partitions
 
+    def segment_seconds(self, topic: str) -> float:
+        """How long the topic keeps a segment open, as the broker has it. Raises StoreUnavailable."""
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        with self._admin() as admin:
+            asked = ConfigResource(ConfigResourceType.TOPIC, topic)
+            found = admin.describe_configs([asked], config_filter="all")["topic"][topic]
+        return int(found["segment.ms"]["value"]) / 1000
+
     def status(self) -> list[TopicState]:
         """The topics of this memory as they are. Raises StoreUnavailable."""
         with self._admin() as admin:

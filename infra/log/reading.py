@@ -50,6 +50,12 @@ class Reader:
             rows = self._statements.stream(cursor, stream, after_version)
         return self._decode(rows, bodies)
 
+    def by_key(self, key: str) -> Recorded | None:
+        """The event with this stored key, without its body; None where there is none."""
+        with self._reading() as cursor:
+            rows = self._statements.by_keys(cursor, [key])
+        return next(iter(self._decode(rows, bodies=False)), None)
+
     def head(self) -> int:
         with self._reading() as cursor:
             return self._statements.head(cursor)

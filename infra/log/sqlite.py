@@ -88,6 +88,10 @@ class SqliteEventLog:
         """As the port says."""
         return self._reader.read_at(positions, bodies)
 
+    def by_key(self, key: str) -> Recorded | None:
+        """The event that was appended under this stored key, without its body; None where there is none."""
+        return self._reader.by_key(key)
+
     def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_stream(stream, after_version, bodies)

@@ -120,15 +120,16 @@ class PostgresLexicalIndex:
         """The same as arrays, by the places of the terms, without lengths."""
         from mnemolog.projections.postings import posted
 
-        docs, tokens = self._statistics(conn, scopes := sorted(set(scopes)))
+        scopes = sorted(set(scopes))
         sql = (
-            "SELECT array_agg(k.place - 1 ORDER BY k.place, p.doc), array_agg(p.doc ORDER BY k.place, p.doc),"
-            f" array_agg(p.times ORDER BY k.place, p.doc) FROM {self._postings} p"
+            f"SELECT s.*, a.* FROM ({self._sums}) s, (SELECT array_agg(place), array_agg(doc), array_agg(times) FROM"
+            f" (SELECT k.place - 1 AS place, p.doc, p.times FROM {self._postings} p"
             " JOIN unnest(%s::bigint[]) WITH ORDINALITY AS k (term, place) ON k.term = p.term"
-            " WHERE p.scope = ANY(%s)"
+            " WHERE p.scope = ANY(%s) ORDER BY k.place, p.doc) AS found) a"
         )
-        found = conn.exec_driver_sql(sql, ([_hashed(term) for term in terms], list(scopes))).one()
-        return posted(docs, tokens, *(column or [] for column in found))
+        values = (scopes, [_hashed(term) for term in terms], scopes)
+        docs, tokens, *columns = conn.exec_driver_sql(sql, values).one()
+        return posted(docs, tokens, *(column or [] for column in columns))
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
@@ -162,12 +163,15 @@ class PostgresLexicalIndex:
         return conn.exec_driver_sql(sql, (list(scopes), list(terms))).fetchall()
 
     def _statistics(self, conn: Connection, scopes: Sequence[int]) -> tuple[int, int]:
-        sql = (
+        docs, tokens = conn.exec_driver_sql(self._sums, (list(scopes),)).one()
+        return docs, tokens
+
+    @property
+    def _sums(self) -> str:
+        return (
             "SELECT coalesce(sum(docs), 0)::bigint, coalesce(sum(tokens), 0)::bigint"
             f" FROM {self._scopes} WHERE scope = ANY(%s)"
         )
-        docs, tokens = conn.exec_driver_sql(sql, (list(scopes),)).one()
-        return docs, tokens
 
     def _stored(self, conn: Connection, docs: Sequence[int]) -> dict[int, tuple[int, int, int]]:
         if not docs:

@@ -17,6 +17,7 @@ ROLES: Final[Mapping[str, str]] = {
     "worker": "mnemolog.infra.roles.worker:opened",
     "relay": "mnemolog.infra.roles.relay:opened",
     "ingest": "mnemolog.infra.roles.ingest:opened",
+    "records": "mnemolog.infra.roles.records:opened",
 }
 """Name and where it is: a function of the settings that gives a context manager of the role."""
 

@@ -1,4 +1,7 @@
-"""The role `embedder`: embeds, keeps the index, and writes summaries. The slow part has a process of its own."""
+"""The role `embedder`: embeds and keeps the index, writes summaries, and looks for statements and secrets.
+
+What is slow, or appends what it found, has a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,12 @@ class EmbedderRole:
         self._store = store
 
     def run(self, stop: Event) -> None:
+        self._store.gate.start()
         self._store.vectors.start()
         self._store.summarising.start()
         while not stop.wait(1.0):
             self._store.look_around()
+        self._store.gate.stop()
         self._store.summarising.stop()
         self._store.vectors.stop()
 
@@ -46,7 +51,12 @@ class EmbedderRole:
             yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
 
     def _troubles(self) -> dict[str, Trouble]:
-        return {**self._store.vectors.troubles(), "summaries": self._store.summarising.trouble}
+        store = self._store
+        return {
+            **store.vectors.troubles(),
+            **dict(store.gate.troubles()),
+            "summaries": store.summarising.trouble,
+        }
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from mnemolog.consumers.importing import Entry
-from mnemolog.consumers.ingest import Incoming, Ingest
+from mnemolog.consumers.ingest import Incoming, Ingest, LogNames
 from mnemolog.domain.principal import Principal, Role
 from mnemolog.domain.scope import ANY, Scope
 from mnemolog.infra.importers.topic import read_message
@@ -53,9 +53,10 @@ def opened(settings: Settings) -> Iterator[IngestRole]:
     with on_kafka(settings) as kafka, kafka.letters() as letters:
         kafka.create_topics()
         with Memory.open(settings, principal=writer(settings)) as memory:
-            source = GroupSource(kafka.connection, kafka.topics.ingest, f"{settings.kafka_prefix}-ingest")
+            source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
             try:
-                ingest = Ingest(source, understanding(ingest_keys(settings)), memory, letters)
+                understand = understanding(ingest_keys(settings))
+                ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory))
                 yield IngestRole(ingest, source)
             finally:
                 source.close()

@@ -17,6 +17,7 @@ from mnemolog.infra.kafka.working import FaustWorker
 from mnemolog.infra.roles.kafka import opened_places
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
+from mnemolog.projections.ports import Projection
 
 FAUST_FOLDER: Final = "faust"
 
@@ -74,8 +75,13 @@ def opened(settings: Settings) -> Iterator[WorkerRole]:
 
 def _faust(store: Store, places: RelayPlace, kafka: dict[str, Any], settings: Settings) -> FaustWorker:
     views = cast(SharedViews, store.views)
-    parts = store.log, views, store.runner.projections, places, store.clock
-    worker = Worker(*parts, batch_size=settings.batch_size, refresh=store.look_around)
+    parts = store.log, views, store.folded(), places, store.clock
+
+    def refresh() -> list[Projection]:
+        store.look_around()
+        return store.folded()
+
+    worker = Worker(*parts, batch_size=settings.batch_size, refresh=refresh)
     topics = Topics(settings.kafka_prefix)
     group = f"{settings.kafka_prefix}.workers"
     seconds = settings.kafka_session_seconds

@@ -120,7 +120,8 @@ class Contexts:
             self._session(scope),
         )
         with self._reader.views(asked.position) as views:
-            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count)
+            line = self._estimate.line if asked.count is self._estimate else None
+            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, line)
             incomplete = self._incomplete(asked, views)
         return self._handed_over(asked, made, incomplete)
 
@@ -193,7 +194,7 @@ class Contexts:
         ours = [each for each in records if scopes[each[0].scope].project is not None]
         aspect, epoch = self._store.records.aspect, views.record_epoch
         chosen = blueprint(ours, lambda record, text: aspect(record, text, epoch))
-        guides = [replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in chosen]
+        guides = [record_entry(*each, asked.session)._replace(layer=Layer.BLUEPRINT) for each in chosen]
         return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
@@ -217,7 +218,8 @@ class Contexts:
             return []
         view = views.of("turns", asked.scope)
         rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
-        spoken = [row for row in reversed(rows) if row.role != "system"]
+        hide = self._store.gate.masking.row
+        spoken = [hide(row) for row in reversed(rows) if row.role != "system"]
         covered = summary.last if summary is not None and summary.session == asked.session else 0
         keep = self._store.policy.summaries.keep
         return [row for at, row in enumerate(spoken) if at < keep or row.position > covered]

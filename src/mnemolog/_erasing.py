@@ -24,10 +24,10 @@ from mnemolog.domain.errors import InvalidInput, NotFound, StoreInUse
 from mnemolog.domain.events import (
     FORGOTTEN,
     MEMORY,
+    STATEMENTS,
     ContentErased,
     ErasureRequested,
     Event,
-    MemoryStated,
     Recorded,
     SubjectErased,
 )
@@ -268,8 +268,7 @@ class Eraser:
         self._store.runner.catch_up_all()
         tell("cleaning vectors")
         self._store.vectors.erase()
-        self._store.tables.forget()
-        self._store.records.forget()
+        self._store.forget()
         tell("removing large outputs")
         blobs = [row.event_id for row in rows if row.blob]
         removed = sum(self._store.blobs.delete(event_id) for event_id in blobs)
@@ -403,7 +402,7 @@ def _closure(conn: Connection, rows: Iterable[CatalogRow]) -> list[CatalogRow]:
         found |= {row.position: row for row in catalog.derived_from(conn, ids)}
         for stream in {row.stream for row in found.values() if row.topic in MEMORY}:
             own = catalog.by_stream(conn, stream)
-            stated = [row for row in own if row.topic == MemoryStated.topic and not row.erased]
+            stated = [row for row in own if row.topic in STATEMENTS and not row.erased]
             if all(row.position in found for row in stated):
                 found |= {row.position: row for row in own}
         if len(found) == size:

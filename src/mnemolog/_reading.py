@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -18,8 +18,8 @@ from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
-from mnemolog.domain.scope import Scope, ScopeIds, owner, sees
-from mnemolog.projections import catalog, turns_view
+from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
+from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.parking import Parking
@@ -28,6 +28,9 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
+_UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
+_MARGIN: Final = 300
+"""Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
 Stated = tuple[Record, str]
 """A record without its content, and its content."""
@@ -78,7 +81,9 @@ class Views:
     def _opened(self, name: str) -> Connection:
         conn = self._conns.get(name)
         if conn is None:
-            read = self._guard.store.runner.read(name, self._at_least)
+            store = self._guard.store
+            at_least = None if self._at_least is None else max(self._at_least, store.erased)
+            read = store.runner.read(name, at_least)
             conn = self._conns[name] = self._stack.enter_context(read)
         return conn
 
@@ -121,7 +126,7 @@ class Reader:
         view, tables = views.of("curated", scope), self._store.records
         texts = tables.texts(view.conn, view.scopes)
         current = tables.of(view.conn, view.scopes, now, views.record_epoch).current()
-        return [(record, texts.get(number, "")) for number, record in current]
+        return [(record, texts.get(number, "")) for number, record in current if self.may_read(record)]
 
     def records_now(self, scope: Scope, record_ids: Sequence[str], now: datetime) -> dict[str, Record]:
         """The records, by id, as they are at the head of the log: those that the scope sees."""
@@ -173,7 +178,7 @@ class Reader:
                 include_history=history,
                 believed_at=believed_at,
             )
-            return [self._shown(record, view) for record in found]
+            return [self._shown(record, view) for record in found if self.may_read(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound."""
@@ -183,9 +188,44 @@ class Reader:
             raise NotFound(f"record {record_id} was erased: remember it anew")
         return found
 
+    def view(self, scope: Scope) -> AbstractContextManager[View]:
+        """The curated view at the head of the log, as the caller sees it."""
+        return self._view("curated", scope, None, frozenset())
+
+    def shown(self, view: View, record_id: str) -> MemoryRecord | None:
+        """The record as it stands; None where nothing of it may be read."""
+        found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
+        if found is None or found.status in _UNREADABLE or not self.may_read(found):
+            return None
+        return self._shown(found, view)
+
+    def competing(self, view: View, record_id: str) -> list[MemoryRecord]:
+        """The other records of its slot, what stands first."""
+        peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
+        others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
+        return [self._shown(one, view) for one in others if self.may_read(one)]
+
+    def withdrawn_records(self, person: Scope, topic: str | None) -> list[str]:
+        """The records of a person, or those of them about a topic."""
+        asked = replace(person, organization=ANY, project=ANY)
+        with self._view("curated", asked, None, frozenset()) as view:
+            theirs = [number for number, ids in view.scopes.items() if ids.user is not None]
+            return gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
+
+    def may_read(self, record: Record) -> bool:
+        """Whether the policy lets the principal's role read it."""
+        policy, role = self._store.policy.reading, self._guard.principal.role.value
+        return policy.is_open_to(role) or policy.may_read(role, record.kind, record.sensitivity)
+
+    def kinds_read(self) -> frozenset[str] | None:
+        """The kinds of records that the principal's role reads; None for all."""
+        policy, role = self._store.policy.reading, self._guard.principal.role.value
+        return None if policy.is_open_to(role) else policy.kinds.get(role, frozenset())
+
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
+            peers = [peer for peer in peers if self.may_read(peer)]
             if not peers:
                 raise NotFound(f"no record {record_id} in this scope")
             steps = [
@@ -198,13 +238,15 @@ class Reader:
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
+            if record is not None and not self.may_read(record):
+                raise NotFound(f"no record {id} that your role may read")
             if record is not None:
                 return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
         row = self.require(scope, id)
         with self._view("turns", scope, None, frozenset()) as view:
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return self._named([turn_hit(turn)])[0]
+            return self._named([turn_hit(self._store.gate.masking.row(turn))])[0]
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")
@@ -222,10 +264,11 @@ class Reader:
         blob = recorded.envelope.clear.get("blob")
         total = len(text) if blob is None else blob["chars"]
         start, end = min(start, total), total if end is None else min(end, total)
-        if blob is None:
-            return OutputRange(text[start:end], start, end, total)
-        part = self._store.blobs.read(event_id, blob, start, end)
-        return FORGOTTEN if part is None else OutputRange(part, start, end, total)
+        low, high = max(0, start - _MARGIN), min(total, end + _MARGIN)
+        part = text[low:high] if blob is None else self._store.blobs.read(event_id, blob, low, high)
+        if part is None:
+            return FORGOTTEN
+        return OutputRange(self._store.gate.masking.range(part, start - low, end - low), start, end, total)
 
     def log(
         self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None
@@ -326,7 +369,7 @@ class Reader:
         return MemoryRecord(
             record_id=record.id,
             scope=names,
-            content=FORGOTTEN if record.content is None else record.content,
+            content=_content(record),
             kind=record.kind,
             slot=record.slot,
             status=str(record.status),
@@ -351,3 +394,10 @@ class Reader:
             session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
         )
+
+
+def _content(record: Record) -> str | Forgotten:
+    """What is held shows nothing outside of the review."""
+    if record.status is Status.HELD:
+        return ""
+    return FORGOTTEN if record.content is None else record.content

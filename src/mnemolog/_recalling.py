@@ -110,7 +110,9 @@ class Recaller:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
-        at_least = self._store.runner.newest() if asked.at_least is None else asked.at_least
+        # The head when the call began, which the guard has just looked at.
+        newest = self._store.runner.newest() if self._store.settings.workers else self._store.position
+        at_least = newest if asked.at_least is None else asked.at_least
         with self._reader.views(at_least) as views:
             return [one.hit for one in self.found(views, scope, query, k, asked)]
 
@@ -159,7 +161,7 @@ class Recaller:
         if unknown := kinds - TURN_KINDS - set(RECORD_KINDS):
             raise InvalidInput(f"no such kind: {', '.join(sorted(unknown))}")
         return Filters(
-            kinds=None if asked.kinds is None else kinds,
+            kinds=self._readable(None if asked.kinds is None else kinds),
             author=ingress.optional(asked.author, "author"),
             tool=ingress.optional(asked.tool, "tool"),
             slot=asked.slot,
@@ -168,6 +170,13 @@ class Recaller:
             until_us=until,
             history=asked.history,
         )
+
+    def _readable(self, kinds: frozenset[str] | None) -> frozenset[str] | None:
+        """Of the kinds that were asked for, those that the policy lets the principal's role read."""
+        allowed = self._reader.kinds_read()
+        if allowed is None:
+            return kinds
+        return (TURN_KINDS | allowed) if kinds is None else kinds & (TURN_KINDS | allowed)
 
     def _reranked(self, question: str, found: list[Found]) -> list[Found]:
         """In the order that they have when the first ones were looked at again."""
@@ -188,11 +197,14 @@ class Recaller:
             parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
-        whole: list[Found] = []
+        whole, hide = list[Found](), self._store.gate.masking
         for one in ranking.ranked:
             key = one.candidate.key
             if key in rows:
-                whole.append(Found(rows[key], one, parts.get(key)))
-            elif -key in records and records[-key].content is not None:
+                row, passage = rows[key], parts.get(key)
+                whole.append(Found(hide.row(row), one, hide.passage(row, passage)))
+            elif (
+                -key in records and records[-key].content is not None and self._reader.may_read(records[-key])
+            ):
                 whole.append(Found(records[-key], one))
         return whole

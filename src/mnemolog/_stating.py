@@ -22,9 +22,8 @@ from mnemolog.domain.events import (
     MemoryStated,
     Receipt,
 )
-from mnemolog.domain.normalise import normal_form, slot_key
 from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
-from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES
+from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES, identity
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
@@ -76,7 +75,9 @@ class Stater:
         caller = self._writer.ids(scope, ingress.microseconds(at))
         ids = self._belongs(scope, belongs_to, caller, at)
         cited, about = self._cited(scope, evidence, replace(about, occurred_at=at))
-        event = replace(stated, evidence=cited)
+        tier = min([statement_tier(self._guard.principal), *(one["tier"] for one in cited)])
+        examined = self._store.gate.examined(stated.content, Tier(tier))
+        event = replace(stated, evidence=cited, **examined)
         record_id = self._record_id(ids, event)
         known = self._subjects(self._rows_of(record_id))
         return self._writer.write(
@@ -92,20 +93,26 @@ class Stater:
         about = replace(_about(given, _CORRECTING), began_at=self._store.position)
         cited, about = self._cited(scope, given.get("evidence", ()), about)
         held = self._reader.record(scope, record_id)
+        content = ingress.statement(content)
         event = MemoryCorrected(
-            ingress.statement(content),
+            content,
             self._reason(given.get("reason")),
             held.kind,
             held.slot,
             held.sensitivity,
             **self._times(scope, given),
             evidence=cited,
+            findings=self._store.gate.examined(content, Tier.USER_STATED)["findings"],
         )
         return self._on_record(scope, record_id, event, about)
 
     def act(self, scope: Scope, act: str, record_id: str, given: Acting) -> Receipt:
         about = replace(_about(given), began_at=self._store.position)
         return self._on_record(scope, record_id, _ACTS[act](self._reason(given.get("reason"))), about)
+
+    def on_record(self, scope: Scope, record_id: str, event: Event, given: Acting) -> Receipt:
+        """Append a decision to a record."""
+        return self._on_record(scope, record_id, event, replace(_about(given), began_at=self._store.position))
 
     def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
@@ -159,11 +166,9 @@ class Stater:
 
     def _record_id(self, ids: ScopeIds, event: MemoryStated) -> str:
         """Equal for the same normalised statement in the same scope and slot, so that saying it again adds evidence."""
-        belongs = ids.at(RECORD_LEVELS)
-        slot = slot_key(*event.slot) if event.slot else ""
-        what = b"\0".join((belongs.encode(), slot.encode(), normal_form(event.content).encode()))
-        home = belongs.user or belongs.tenant
-        return self._store.vault.keyed_hash(home, b"record", what).hex()
+        belongs = ScopeIds(ids.at(RECORD_LEVELS))
+        what = identity(belongs, event.slot, event.content)
+        return self._store.vault.keyed_hash(belongs.user or belongs.tenant, b"record", what).hex()
 
     def _cited(
         self, scope: Scope, evidence: Sequence[str | Mapping[str, Any]], about: About
@@ -212,7 +217,13 @@ class Stater:
         return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
 
     def _rows_of(self, record_id: str) -> list[CatalogRow]:
-        with self._store.runner.read("catalog", self._store.needed(record_id)) as conn:
+        at_least = None
+        if (
+            self._store.settings.workers
+        ):  # to wait for all that was said here would be to wait for the workers
+            told = self._store.log.read_stream(record_id, bodies=False)
+            at_least = max((one.position for one in told), default=0)
+        with self._store.runner.read("catalog", at_least) as conn:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:

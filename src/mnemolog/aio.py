@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from mnemolog._erasing import ErasurePlan, Progress
+from mnemolog._reviewing import Review
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.principal import Principal
 from mnemolog.infra.settings import Settings
@@ -63,6 +64,7 @@ class AsyncOperations:
     catch_up = _operated(Operations.catch_up)
     vectors = _operated(Operations.vectors)
     embed = _operated(Operations.embed)
+    extract = _operated(Operations.extract)
     rebuild = _operated(Operations.rebuild)
     rebuild_all = _operated(Operations.rebuild_all)
     dump_hash = _operated(Operations.dump_hash)
@@ -77,6 +79,30 @@ class AsyncOperations:
     finish_erasures = _operated(Operations.finish_erasures)
     rotate_root_key = _operated(Operations.rotate_root_key)
     verify_log = _operated(Operations.verify_log)
+
+
+def _reviewed(
+    method: Callable[Concatenate[Review, P], R],
+) -> Callable[Concatenate[AsyncReview, P], Awaitable[R]]:
+    @wraps(method)
+    async def call(self: AsyncReview, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.review, *args, **kwargs)
+
+    return call
+
+
+class AsyncReview:
+    """`Review`, awaited."""
+
+    def __init__(self, review: Review) -> None:
+        self.review = review
+
+    list = _reviewed(Review.list)
+    show = _reviewed(Review.show)
+    approve = _reviewed(Review.approve)
+    reject = _reviewed(Review.reject)
+    edit = _reviewed(Review.edit)
+    resolve = _reviewed(Review.resolve)
 
 
 class AsyncErasurePlan:
@@ -97,7 +123,7 @@ class AsyncMemory:
 
     def __init__(self, memory: Memory) -> None:
         self.memory, self.path, self.principal = memory, memory.path, memory.principal
-        self.operations = AsyncOperations(memory.operations)
+        self.operations, self.review = AsyncOperations(memory.operations), AsyncReview(memory.review)
 
     @classmethod
     async def open(cls, where: str | Path | Settings, **options: Any) -> Self:
@@ -131,6 +157,10 @@ class AsyncMemory:
     retract = _awaited(Memory.retract)
     confirm = _awaited(Memory.confirm)
     dispute = _awaited(Memory.dispute)
+    grant_consent = _awaited(Memory.grant_consent)
+    withdraw_consent = _awaited(Memory.withdraw_consent)
+    why = _awaited(Memory.why)
+    why_not = _awaited(Memory.why_not)
     set_state = _awaited(Memory.set_state)
     state = _awaited(Memory.state)
     states = _awaited(Memory.states)
@@ -142,6 +172,7 @@ class AsyncMemory:
     read_output = _awaited(Memory.read_output)
     log = _awaited(Memory.log)
     names = _awaited(Memory.names)
+    written = _awaited(Memory.written)
     wait = _awaited(Memory.wait)
     _erase = _awaited(Memory.erase)
 

@@ -15,6 +15,7 @@ from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
 from mnemolog._reading import Reader
 from mnemolog._recalling import Asked, Asking
+from mnemolog._reviewing import Review
 from mnemolog._stating import Acting, Correcting, Stater
 from mnemolog._tokens import Tokenizer
 from mnemolog._working import Desk
@@ -24,14 +25,15 @@ from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
-from mnemolog.infra.compose import Store, open_store
+from mnemolog.infra.compose import Parts, Store, open_store
 from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.working import TaskState
-from mnemolog.results import Context, Hit, MemoryRecord, OutputRange
+from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Why, WhyNot
 
 if TYPE_CHECKING:
+    from mnemolog.domain.gate.ports import Extractor
     from mnemolog.projections.embedding import Embedder
     from mnemolog.projections.reranking import Reranker
 
@@ -42,8 +44,8 @@ class Memory:
     """One agent memory in one data directory, seen by one principal. Thread-safe.
 
     Times are aware datetimes or ISO 8601 text; a time without zone takes the one its session was opened with.
-    Every write is on disk when it returns, and is visible to the next read. All errors derive from
-    `MnemologError`; bad values are also `ValueError`. operations: the operator's and the auditor's face.
+    Every write is on disk when it returns, and is visible to the next read. All errors derive from `MnemologError`;
+    bad values are also `ValueError`. operations: the operator's and auditor's face; review: what waits for a person.
     """
 
     def __init__(self, store: Store, principal: Principal) -> None:
@@ -53,6 +55,7 @@ class Memory:
         self._reader = Reader(self._guard)
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
+        self.review = Review(self._guard, self._writer, self._reader, self._stater, self._eraser)
         self._desk = Desk(self._guard, self._writer)
         self._contexts = Contexts(self._guard, self._reader, self._desk)
         self._trail = Trail(self._guard)
@@ -71,21 +74,22 @@ class Memory:
         ids: Ids | None = None,
         embedder: Embedder | None = None,
         reranker: Reranker | None = None,
+        extractor: Extractor | None = None,
     ) -> Self:
         """Open the memory in a data directory, or with log and views at a postgresql:// url, or by settings.
 
         What is missing is created. With a url or settings, locks, vectors and whatever has no url of its own are in
         the data directory of the settings. settings: those of the environment where not given.
-        background=False starts no thread: views then advance when they are read, nobody writes summaries, and
-        vectors wait for `operations.embed`. embedder, reranker: of your own, instead of those of the settings.
+        background=False starts no thread: views then advance when they are read, nobody writes summaries, vectors
+        wait for `operations.embed`, and candidates for `operations.extract`. embedder, reranker: of your own, instead
+        of those of the settings; extractor: of your own, beside the rules.
         clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
         another one (with background) takes over when it is gone.
         Raises InvalidInput for no such place or setting, KeysMissing, StoreUnavailable; NotFound where create=False.
         """
         path, given = placed(where, settings)
-        with open_store(
-            path, given, create=create, clock=clock, ids=ids, embedder=embedder, reranker=reranker
-        ) as store:
+        own = Parts(clock, ids, embedder, reranker, extractor)
+        with open_store(path, given, create=create, own=own) as store:
             memory = cls(store, principal)
             store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
         return memory
@@ -310,6 +314,24 @@ class Memory:
         self._guard.enter(Action.STATE, scope)
         return self._stater.act(scope, act, record_id, about)
 
+    def grant_consent(self, scope: Scope, topic: str | None = None, *, reason: str | None = None) -> Receipt:
+        """The scope's user agrees to a topic of the policy; without a topic, that memory is kept about them at all."""
+        return self.review.grant(scope, topic, reason)
+
+    def withdraw_consent(
+        self, scope: Scope, topic: str | None = None, *, reason: str | None = None
+    ) -> Receipt:
+        """The scope's user takes it back: what was kept is not read any more, and erased if the policy says so."""
+        return self.review.withdraw(scope, topic, reason)
+
+    def why(self, scope: Scope, record_id: str) -> Why:
+        """How a record came to be what it is, by the rules, the evidence and the records that it stands against."""
+        return self.review.why(scope, record_id)
+
+    def why_not(self, scope: Scope, event_id: str) -> WhyNot:
+        """What became of an event: what was found in it, and why that is memory or is not."""
+        return self.review.why_not(scope, event_id)
+
     # Working state ---------------------------------------------------------------------------------------------
 
     def set_state(
@@ -451,6 +473,14 @@ class Memory:
         if not self._guard.sees(ids):
             raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
+
+    def written(self, scope: Scope, key: str) -> Recorded | None:
+        """The event that was written in exactly this scope under this `key`, without its body; None if there is none.
+
+        So that a writer whose answer was lost finds out. Not for what named its people by `subjects=` alone.
+        """
+        self._guard.enter(Action.READ, scope)
+        return self._writer.written(scope, key)
 
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -23,14 +25,16 @@ from mnemolog.domain.events import (
     PolicyAdopted,
     Receipt,
 )
+from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.infra.vector_stores import VECTORS_FILE
-from mnemolog.projections import catalog
-from mnemolog.results import Health, Parked, ProjectionStatus, Status
+from mnemolog.infra.vector_folder import VECTORS_FILE
+from mnemolog.projections import access, catalog, gate_reads
+from mnemolog.projections.supervision import Trouble
+from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
@@ -90,6 +94,15 @@ class Operations:
         """
         self._guard.enter_store(Action.OPERATE)
         return self._store.vectors.catch_up(timeout)
+
+    def extract(self) -> int:
+        """Look, in this thread, at what was said since the last look: for statements, and for what must be hidden.
+
+        Needed where nothing runs in the background. Returns how far everything was looked at. Raises StoreUnavailable
+        where an extractor cannot tell just now.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        return self._store.gate.catch_up()
 
     def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it.
@@ -189,10 +202,11 @@ class Operations:
         found = adopted(self._store.log)
         return None if found is None else found.document
 
-    def adopt_policy(self, document: str | Path) -> Receipt:
+    def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
 
-        The document is an event of the store's own; adopting what decides already is one more event.
+        The document is an event of the store's own; adopting what decides already is one more event. Views that it
+        decides about are folded anew from position 0 beside the live ones, and readers are switched when it returns.
         """
         self._guard.enter_store(Action.OPERATE)
         text = read_policy(document) if isinstance(document, Path) else document
@@ -202,6 +216,7 @@ class Operations:
         event = PolicyAdopted(text, policy.hash, self._store.policy.hash)
         receipt = self._store.log.append([self._guard.note(event, home)])[0]
         self._store.adopt(policy)
+        self._store.refold(progress)
         return receipt
 
     def audit_record(self, id: str) -> list[Exposure]:
@@ -243,6 +258,8 @@ class Operations:
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
+        with store.runner.read("access") as conn:
+            reads = access.count_by_action(conn)
         projections = self.projections()
         warnings = [
             *keys.warnings,
@@ -251,7 +268,7 @@ class Operations:
                 for each in projections
                 if each.parked
             ),
-            *(f"{name}: {each}" for name, each in self._troubles()),
+            *(_trouble(name, each) for name, each in self._workers() if each.crashes),
         ]
         if store.settings.database_url is not None and store.settings.blobs_url is None:
             warnings.append(_LOCAL_BLOBS)
@@ -269,6 +286,10 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=self._sizes(),
+            workers=tuple(self._behind()),
+            gate=self._gate(),
+            reads=reads,
+            crashes={name: trouble.crashes for name, trouble in self._workers()},
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
@@ -276,15 +297,8 @@ class Operations:
     def health(self) -> Health:
         """Whether the work in the background goes on; cheap enough to be asked every second."""
         self._guard.enter_store(Action.INSPECT)
-        store, runner = self._store, self._store.runner.health()
-        troubles = {
-            **runner.troubles,
-            **store.vectors.troubles(),
-            "summaries' worker": store.summarising.trouble,
-            "the reranker": store.reranking.trouble,
-            "the look at other processes": store.leadership.trouble,
-        }
-        return Health(store.log.head(), store.leadership.leads, runner.running, troubles)
+        store, running = self._store, self._store.runner.health().running
+        return Health(store.log.head(), store.leadership.leads, running, dict(self._workers()))
 
     def _sizes(self) -> dict[str, int]:
         store, files = self._store, {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
@@ -295,12 +309,39 @@ class Operations:
             sizes[BLOBS_FOLDER] = store.blobs.size()
         return sizes
 
-    def _troubles(self) -> Iterator[tuple[str, str]]:
-        """Where the background work crashed since it was started, and whether it goes on."""
-        for name, trouble in self.health().troubles.items():
-            if trouble.crashes:
-                now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
-                yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"
+    def _behind(self) -> Iterator[ProjectionStatus]:
+        """How far the workers of the gate are behind the log."""
+        head = self._store.log.head()
+        for name, version, position in self._store.gate.lags():
+            state = "running" if position >= head else "behind"
+            yield ProjectionStatus(name, version, position, head, head - position, 0, 0, state)
+
+    def _gate(self) -> GateStatus:
+        """What the gate decided, and what it did not get to decide on."""
+        store = self._store
+        with store.runner.read("curated") as conn:
+            counts = gate_reads.counts(conn, store.curated)
+            people = gate_reads.acts_of_people(conn, store.curated)
+            since = gate_reads.oldest_waiting(conn, store.curated)
+        candidates, reasons = Counter[str](), dict[str, Counter[str]]()
+        for decision, why, count in counts:
+            status = STANDINGS[decision]
+            candidates[status] += count
+            for reason in why:
+                reasons.setdefault(status, Counter())[reason] += count
+        passed = store.clock.now() - datetime.fromisoformat(since) if since else timedelta()
+        return GateStatus(
+            candidates, reasons, people, since, passed.total_seconds(), dict(store.gate.refused())
+        )
+
+    def _workers(self) -> Iterator[tuple[str, Trouble]]:
+        """The background work of this process, and what went wrong in it."""
+        yield from self._store.runner.health().troubles.items()
+        yield from self._store.vectors.troubles().items()
+        yield "summaries' worker", self._store.summarising.trouble
+        yield from self._store.gate.troubles()
+        yield "the reranker", self._store.reranking.trouble
+        yield "the look at other processes", self._store.leadership.trouble
 
     def _parked_at(self, name: str, position: int) -> Parked:
         if name not in self._store.runner.names():
@@ -317,3 +358,9 @@ class Operations:
         envelope = self._store.log.read_at([position], bodies=False)[0].envelope
         draft: Draft = self._guard.note(event, envelope.scope)
         return self._store.log.append([draft])[0]
+
+
+def _trouble(name: str, trouble: Trouble) -> str:
+    """Where background work crashed since it was started, and whether it goes on."""
+    now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
+    return f"{name}: {trouble.crashes} crashes, the last {trouble.last_error}; {now}"

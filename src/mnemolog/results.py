@@ -9,8 +9,9 @@ from typing import Any
 
 from mnemolog.domain.context import LeftOut
 from mnemolog.domain.events import Forgotten
+from mnemolog.domain.gate.wording import WAITING
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import Evidence
+from mnemolog.domain.records import Evidence, Step
 from mnemolog.domain.scope import Scope
 from mnemolog.projections.supervision import Trouble
 
@@ -190,6 +191,75 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the gate decided about one candidate, or about a statement that it had something to say of.
+
+    status: admitted, evidence, needs confirmation, quarantined, log only. content: as it may be kept, in the language
+    of its source; None where it is not kept. found_in: the event it stands in; found_by: the extractor's version, None
+    for what was stated. voices: how many different ones said it so far. question: what to ask the person.
+    """
+
+    record_id: str
+    scope: Scope
+    status: str
+    reasons: tuple[str, ...]
+    content: str | None
+    kind: str | None
+    slot: tuple[str, str] | None
+    trust: Tier
+    sensitivity: str
+    topic: str | None
+    found_in: str
+    found_by: str | None
+    rule: str | None
+    asked: bool
+    voices: int
+    question: str | None
+    occurred_at: str
+    recorded_at: str
+    session: str | None
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """How a record came to be what it is. record: None where nothing of it is readable memory (yet).
+
+    competing: the other records of its slot, what stands first.
+    """
+
+    record_id: str
+    record: MemoryRecord | None
+    outcomes: tuple[Outcome, ...]
+    steps: tuple[Step, ...]
+    competing: tuple[MemoryRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """What became of an event. looked: by extractor's version, whether it has looked at it; mode: the policy's."""
+
+    event_id: str
+    topic: str
+    outcomes: tuple[Outcome, ...]
+    looked: Mapping[str, bool]
+    mode: str
+
+    @property
+    def reason(self) -> str:
+        """In one sentence."""
+        if self.outcomes:
+            return "; ".join(
+                f"{one.status}: {', '.join(one.reasons) or 'no objection'}" for one in self.outcomes
+            )
+        if self.mode == "window":
+            return "the policy keeps only the log and the window"
+        if not any(self.looked.values()):
+            return "nobody has looked at it yet"
+        return "nothing in it is stated for good"
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectionStatus:
     """How far a view is: position of `head`; parked and waiting events; state is running, paused, behind or failed."""
 
@@ -221,6 +291,29 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class GateStatus:
+    """What the gate decided in the whole store, as it stands now.
+
+    candidates: by status, as of `Outcome`; reasons: by status and reason, one candidate may have several.
+    people: what people did to records (corrected, approved, edited, ...). waiting_since: when the first of those that
+    wait for a person was recorded; waited: seconds since then. refused: what yielded no candidate in this process, by
+    extractor and reason.
+    """
+
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    people: Mapping[str, int] = field(default_factory=dict)
+    waiting_since: str | None = None
+    waited: float = 0.0
+    refused: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> int:
+        """Candidates that a person is to decide on."""
+        return sum(self.candidates.get(name, 0) for name in WAITING)
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A data directory at a glance."""
 
@@ -235,6 +328,13 @@ class Status:
     refused_late: int = 0
     refused_access: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    workers: tuple[ProjectionStatus, ...] = ()
+    """Those that look for statements and for what must be hidden."""
+    gate: GateStatus = field(default_factory=GateStatus)
+    reads: Mapping[str, int] = field(default_factory=dict)
+    """Recorded contexts and reads, by action."""
+    crashes: Mapping[str, int] = field(default_factory=dict)
+    """Of the background work of this process, by its name."""
     leads: bool = True
     """Whether this process keeps up views, vectors and index; `leader` is the id of the one that does."""
     leader: int | None = None

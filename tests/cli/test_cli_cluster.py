@@ -36,17 +36,17 @@ def test_a_server_comes_up_and_goes_down(
         assert done.exit_code == 0, done.output
         return str(done.stdout)
 
-    settings = run("up")
+    settings = run("up", "postgres")
     assert run("up", "postgres") == settings
     for line in settings.splitlines():
         name, _, value = line.removeprefix("export ").partition("=")
         monkeypatch.setenv(name, value)
     with Memory.open(tmp_path / "data", background=False) as memory:
         memory.remember(Scope("acme"), "kept by the server")
-    assert "up" in run("status")
-    run("down")
-    assert "down" in run("status")
-    assert run("up") == settings
+    assert "up" in run("status", "postgres")
+    run("down", "postgres")
+    assert "up" not in run("status", "postgres")
+    assert run("up", "postgres") == settings
     with Memory.open(tmp_path / "data", background=False) as memory:
         assert [record.content for record in memory.records(Scope("acme"))] == ["kept by the server"]
 

@@ -12,11 +12,11 @@ from served import Served
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Starts a role on the test's directory."""
+    """Starts a role, on the test's directory or another."""
     started: list[Served] = []
 
-    def one(role: str = "projections", **environment: str) -> Served:
-        started.append(Served(role, tmp_path / "data", **environment))
+    def one(role: str = "projections", *, data: Path | None = None, **environment: str) -> Served:
+        started.append(Served(role, data or tmp_path / "data", **environment))
         return started[-1]
 
     yield one

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from face_world import ACME, U1, U2, contents, open_memory
 from kafka_world import Kafka
 from mnemolog import Memory, Scope
-from mnemolog.consumers.ingest import Incoming, Ingest
+from mnemolog.consumers.ingest import Incoming, Ingest, LogNames
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.domain.events import FORGOTTEN
 from mnemolog.infra.kafka.consuming import GroupSource
@@ -53,7 +55,8 @@ class World:
 
     def ingest(self, source: Any, sink: Any = None) -> Ingest:
         memory = self.memory.acting_as(writer(self.kafka.settings()))
-        return Ingest(source, understanding(self.keys), sink or memory, self.letters)
+        names = partial(LogNames, memory)
+        return Ingest(source, understanding(self.keys), sink or memory, self.letters, names=names)
 
     def take_in(self, group: str = "g", batch: int = 500) -> Ingest:
         """Everything that the topic holds for this group."""
@@ -204,6 +207,15 @@ def test_poison_never_stops_the_rest(world: World) -> None:
     assert ingest.counters.dead == len(POISON)
 
 
+def test_a_message_as_large_as_a_topic_takes_is_kept_whole(world: World) -> None:
+    """The letter is larger than its message, and its topic takes that."""
+    noise = random.Random(7).randbytes(1_040_000)
+    world.send(noise, turn("after", "after"))
+    world.take_in()
+    assert said(world.memory) == ["after"]
+    assert [letter.original for letter in world.letters.open()] == [noise]
+
+
 def test_a_key_that_was_used_for_something_else_is_a_conflict(world: World) -> None:
     """I03 through the topic: the first stays, the other is kept as a dead letter."""
     world.send(turn("first", "k"), turn("second", "k"))
@@ -310,6 +322,31 @@ def test_what_arrives_after_an_erasure_is_dropped_and_counted(world: World) -> N
     assert world.memory.operations.status().refused_late > 0
 
 
+def stated(kind: str, key: str, **fields: Any) -> dict[str, Any]:
+    """A message about memory."""
+    levels = dict(U1.present())
+    return {"type": kind, "scope": levels, "key": key, "occurred_at": WHEN.isoformat(), **fields}
+
+
+def test_a_message_names_earlier_ones_by_their_keys(world: World) -> None:
+    """Evidence, record and target, also of what another member took in before; an id does as well."""
+    world.send(turn("From now on only PDF/A.", "t"), stated("remember", "r", content="PDF/A", evidence=["t"]))
+    world.take_in()
+    world.send(
+        stated("correct", "c", record="r", content="PDF/A-3"),
+        stated("feedback", "f", target="r", rating="up"),
+    )
+    world.take_in()
+    (record,) = world.memory.records(U1)
+    assert record.content == "PDF/A-3"
+    said, statement, *_ = world.memory.log()
+    assert statement.envelope.sources == (said.envelope.id,)
+    world.send(stated("retract", "x", record=record.record_id), stated("retract", "y", record="unknown"))
+    world.take_in()
+    assert world.memory.records(U1) == []
+    assert [letter.code for letter in world.letters.open()] == ["invalid"]
+
+
 def test_what_another_tenant_sends_is_nobody_elses(world: World) -> None:
     """C01, C03: equal session and user names of two tenants, in one batch, are different scopes."""
     theirs = Scope("globex", user="u-1", project="billing", session="s-1")
@@ -352,7 +389,7 @@ def test_a_rotated_key_closes_what_was_sealed_to_the_old_one(tmp_path: Path) -> 
     rotated = old.rotated(path)
     assert rotated.current.id != old.current.id
     assert IngestKeys.load(path).open(sealed) == b"text"
-    rotated.rotated(path, keep_old=False)
+    rotated.alone(path)
     with pytest.raises(InvalidInput):
         IngestKeys.load(path).open(sealed)
     assert len(path.read_text().split()) == 1

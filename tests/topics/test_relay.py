@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -204,6 +206,23 @@ def test_an_event_that_no_message_can_hold_is_relayed_by_its_position(world: Wor
         pass
     large = [one for each in world.messages().values() for one in each if one.position == 2]
     assert [one.state for one in large] == [None]
+
+
+def test_a_producer_that_is_wedged_is_made_anew(world: World) -> None:
+    """A broker that hangs past the delivery timeout leaves the client stuck for good; another one sends it all."""
+    pid = world.kafka.broker.status().pid
+    assert pid is not None
+    with world.relaying(batch=20, producing={"delivery_seconds": 1.5}) as relay:
+        world.say(100)
+        until(lambda: relay.position == world.log.head(), "all is relayed")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            world.say(100)
+            until(lambda: relay._publisher.rebuilds > 0, "it is given up")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        until(lambda: relay.position == world.log.head(), "all is relayed")
+    world.check()
 
 
 @pytest.mark.slow

@@ -1,0 +1,207 @@
+"""The worker that looks for statements in what was said, behind the log, and appends what it finds. Folds never do.
+
+What an extractor finds in one text is one event per record that it would make or support; its key is the extractor's
+version, the text's event and the record, so that whoever looks again appends nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Final
+
+from mnemolog.consumers.behind import DerivingLog, Following, KeyedHashes, Places, append_new
+from mnemolog.consumers.hearing import READ, SPOKEN, Heard, Zone, heard_of
+from mnemolog.domain.events import CandidatesExtracted, Draft, Recorded, SessionClosed
+from mnemolog.domain.gate.candidates import Candidate, stored
+from mnemolog.domain.gate.findings import Scanner, scan
+from mnemolog.domain.gate.instructions import instructions
+from mnemolog.domain.gate.ports import Extractor
+from mnemolog.domain.policy import DEFAULT
+from mnemolog.domain.principal import Role
+from mnemolog.domain.records import identity, microseconds
+from mnemolog.domain.scope import RECORD_LEVELS, ScopeIds
+from mnemolog.projections.ports import Clock, Ids
+
+REST: Final = timedelta(minutes=10)
+"""Without a word, after which a session is taken to rest."""
+_BATCH: Final = 200
+_TOPICS: Final = SPOKEN | {SessionClosed.topic}
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """What the worker needs to know of people and sessions. actor: its own id in a tenant.
+
+    name: the external name of an id, None where it is gone; zone: of the session that an event is of.
+    """
+
+    actor: Callable[[str], str]
+    name: Callable[[str], str | None]
+    zone: Zone
+
+
+class Extracting:
+    """Gives what was said to one extractor. One instance belongs to one thread at a time.
+
+    gate: the policy's; may be changed at any time. In mode "window" nothing is looked for, and nothing is left out:
+    it goes on where it was. refused: candidates that do not stand in their source word for word.
+    """
+
+    def __init__(
+        self,
+        log: DerivingLog,
+        places: Places,
+        hashes: KeyedHashes,
+        ids: Ids,
+        clock: Clock,
+        directory: Directory,
+        scanners: Sequence[Scanner],
+        extractor: Extractor,
+    ) -> None:
+        self._log, self._places, self._hashes, self._ids, self._clock = log, places, hashes, ids, clock
+        self._directory, self._scanners, self.extractor = directory, scanners, extractor
+        self.gate = DEFAULT.gate
+        self.refused: Counter[str] = Counter()
+        self.position, self._waiting = 0, dict[str, list[int]]()
+        if (place := places.get(extractor.version)) is not None:
+            self.position, self._waiting = place["position"], place["waiting"]
+        self.following = Following("extraction", log, self.run_once)
+
+    def run_once(self, *, all_rest: bool = False) -> int:
+        """Look at the next batch; how many positions it went on. all_rest: no session is waited for."""
+        if self.gate.mode == "window":
+            return 0
+        began_at, waiting = self._log.head(), {name: list(each) for name, each in self._waiting.items()}
+        page = self._log.read(self.position, _BATCH, topics=_TOPICS)
+        drafts: list[Draft] = []
+        try:
+            for group in self._due(page.events, all_rest=all_rest):
+                drafts += self._drafts(group, began_at)
+            append_new(self._log, drafts)
+        except BaseException:
+            self._waiting = waiting
+            raise
+        moved, self.position = page.position - self.position, page.position
+        if moved or drafts:
+            self._places.put(self.extractor.version, {"position": self.position, "waiting": self._waiting})
+        return moved
+
+    def catch_up(self) -> int:
+        """Look at everything that is in the log now; the position then."""
+        head = self._log.head()
+        while self.position < head and self.run_once():
+            pass
+        self.run_once(all_rest=True)
+        return self.position
+
+    # What is due --------------------------------------------------------------------------------------------------
+
+    def _due(self, events: Iterable[Recorded], *, all_rest: bool) -> Iterator[list[Heard]]:
+        """Sources that are looked at together, at most as many as the extractor takes."""
+        if not self.extractor.at_rest:
+            heard = [one for each in events if (one := heard_of(each)) is not None and one.states]
+            for _, session in groupby(heard, key=lambda one: one.recorded.envelope.stream):
+                yield from _chunks(list(session), self.extractor.most)
+            return
+        closed = self._wait_for(events)
+        rested = microseconds(self._clock.now() - REST)
+        for stream in list(self._waiting):
+            recorded = self._log.read_at(self._waiting[stream])
+            last = max((microseconds(each.envelope.recorded_at) for each in recorded), default=0)
+            full = len(self._waiting[stream]) >= self.extractor.most
+            if all_rest or stream in closed or full or last <= rested:
+                del self._waiting[stream]
+                heard = [one for each in recorded if (one := heard_of(each)) is not None]
+                yield from _chunks(heard, self.extractor.most)
+
+    def _wait_for(self, events: Iterable[Recorded]) -> set[str]:
+        """Put what was said with the rest of its session; the sessions that end here."""
+        closed = set()
+        for recorded in events:
+            stream = recorded.envelope.stream
+            if recorded.envelope.topic == SessionClosed.topic:
+                closed.add(stream)
+            elif (heard := heard_of(recorded)) is not None and heard.states:
+                self._waiting.setdefault(stream, []).append(recorded.position)
+        return closed
+
+    # What is found --------------------------------------------------------------------------------------------------
+
+    def _drafts(self, heard: Sequence[Heard], began_at: int) -> Iterator[Draft]:
+        if not heard:
+            return
+        sources = [one.source(self._directory.zone(one.recorded), self._user(one)) for one in heard]
+        for one, found in zip(heard, self.extractor.extract(sources), strict=True):
+            by_record: dict[str, list[Candidate]] = {}
+            for candidate in self._verbatim(one, found):
+                by_record.setdefault(self._record(one, candidate), []).append(candidate)
+            for record, candidates in by_record.items():
+                yield self._draft(one, record, candidates, began_at)
+
+    def _user(self, heard: Heard) -> str | None:
+        user = heard.recorded.envelope.scope.user
+        return None if user is None else self._directory.name(user)
+
+    def _verbatim(self, heard: Heard, found: Iterable[Candidate]) -> Iterator[Candidate]:
+        """No span, no candidate. What speaks of an older value too is a candidate for that one as well."""
+        for candidate in found:
+            start, end = candidate.span
+            if not 0 <= start < end <= READ or heard.text[start:end] != candidate.content:
+                self.refused["not in its source"] += 1
+                continue
+            yield candidate
+            if (older := candidate.denied()) is not None:
+                yield older
+
+    def _record(self, heard: Heard, candidate: Candidate) -> str:
+        belongs = ScopeIds(heard.recorded.envelope.scope.at(RECORD_LEVELS))
+        what = identity(belongs, candidate.slot, candidate.statement)
+        return self._hashes.keyed_hash(heard.home, b"record", what).hex()
+
+    def _draft(self, heard: Heard, record: str, candidates: Sequence[Candidate], began_at: int) -> Draft:
+        envelope, home, hashed = heard.recorded.envelope, heard.home, self._hashes.keyed_hash
+        event = self._event(heard, candidates)
+        key = "\0".join((self.extractor.version, heard.id, record)).encode()
+        body = json.dumps([event.candidates, event.said]).encode()
+        return Draft(
+            id=self._ids.event_id(),
+            event=event,
+            scope=envelope.scope,
+            stream=record,
+            occurred_at=heard.source(None, None).occurred_at,
+            actor=self._directory.actor(envelope.scope.tenant),
+            role=Role.SERVICE,
+            origin=envelope.origin,
+            digest=hashed(home, b"body", body).hex(),
+            subjects=tuple(sorted(envelope.subjects)) or (home,),
+            key=hashed(home, b"candidates key", key).hex(),
+            sources=(heard.id,),
+            causation=heard.id,
+            began_at=began_at,
+        )
+
+    def _event(self, heard: Heard, candidates: Sequence[Candidate]) -> CandidatesExtracted:
+        text, hashed = heard.text[:READ], self._hashes.keyed_hash
+        low, high = min(each.span[0] for each in candidates), max(each.span[1] for each in candidates)
+        near = [one.stored() for one in scan(text, self._scanners) if one.start < high and low < one.end]
+        voice = json.dumps((heard.role, heard.who)).encode()
+        return CandidatesExtracted(
+            tuple(stored(each) for each in candidates),
+            {"role": heard.role, "who": heard.who, "length": len(text)},
+            self.extractor.version,
+            hashed(heard.home, b"voice", voice).hex(),
+            hashed(heard.home, b"extraction input", heard.recorded.envelope.digest.encode()).hex(),
+            tuple(near),
+            tuple(sorted({sign.rule for sign in instructions(heard.text)})),
+            heard.injected,
+        )
+
+
+def _chunks(heard: Sequence[Heard], size: int) -> Iterator[list[Heard]]:
+    for start in range(0, len(heard), size):
+        yield list(heard[start : start + size])

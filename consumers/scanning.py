@@ -1,0 +1,170 @@
+"""The worker that looks for secrets and personal identifiers in what was said, behind the log; and what it hides.
+
+It appends where they stand, never what they are. The view of turns hides them from there on; until then, whatever
+shows a turn looks itself (`Masking`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from mnemolog.consumers.behind import DerivingLog, Following, KeyedHashes, Places, append_new
+from mnemolog.consumers.hearing import SPOKEN, Heard, heard_of
+from mnemolog.domain.events import Draft, Json, SensitiveFound, ToolCalled
+from mnemolog.domain.gate.findings import Finding, Scanner, Sort, fingerprint, mask, scan
+from mnemolog.domain.passages import INDEXED, LARGE, WHOLE, passages, readable
+from mnemolog.domain.policy import DEFAULT
+from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.scope import SESSION_LEVELS
+from mnemolog.projections.passages import PassageRow, whole_text
+from mnemolog.projections.ports import Clock, Ids, LargeTexts
+from mnemolog.projections.turns import shown_text
+from mnemolog.projections.turns_view import TurnRow
+
+WORKER: Final = "findings"
+_BATCH: Final = 200
+_REMEMBERED: Final = 20_000
+
+
+class Scanning:
+    """Appends `SensitiveFound` for every text with a finding, once. One instance belongs to one thread at a time."""
+
+    def __init__(
+        self,
+        log: DerivingLog,
+        places: Places,
+        hashes: KeyedHashes,
+        ids: Ids,
+        clock: Clock,
+        actor: Callable[[str], str],
+        scanners: Sequence[Scanner],
+        large: LargeTexts | None = None,
+    ) -> None:
+        self._log, self._places, self._hashes, self._ids, self._clock = log, places, hashes, ids, clock
+        self._actor, self._scanners, self._large = actor, scanners, large
+        self.position = int(places.get(WORKER) or 0)
+        self.following = Following(WORKER, log, self.run_once)
+
+    def run_once(self) -> int:
+        """Look at the next batch; how many positions it went on."""
+        began_at = self._log.head()
+        page = self._log.read(self.position, _BATCH, topics=SPOKEN)
+        heard = [one for one in map(heard_of, page.events) if one is not None]
+        drafts = [self._draft(one, found, began_at) for one in heard if (found := list(self._found(one)))]
+        append_new(self._log, drafts)
+        moved, self.position = page.position - self.position, page.position
+        if moved:
+            self._places.put(WORKER, self.position)
+        return moved
+
+    def catch_up(self) -> int:
+        """Look at everything that is in the log now; the position then."""
+        head = self._log.head()
+        while self.position < head and self.run_once():
+            pass
+        return self.position
+
+    def _found(self, heard: Heard) -> Iterator[Json]:
+        key = self._hashes.keyed_hash(heard.home, b"fingerprints", b"")
+        for part, text in self._texts(heard):
+            for one in scan(text, self._scanners):
+                yield {
+                    "part": part,
+                    "sort": one.sort.value,
+                    "start": one.start,
+                    "end": one.end,
+                    "rule": one.rule,
+                    "print": fingerprint(text, one, key),
+                }
+
+    def _texts(self, heard: Heard) -> Iterator[tuple[int, str]]:
+        """What the view shows of it: its text, and the passages of a large one."""
+        shown = shown_text(heard.recorded.event)
+        if shown is not None:
+            yield WHOLE, shown
+        whole = whole_text(heard.recorded, self._large)
+        if whole is None or len(whole) <= LARGE:
+            return
+        called = isinstance(heard.recorded.event, ToolCalled)
+        for part, start, end in passages(whole, INDEXED):
+            yield part, readable(whole[start:end]) if called else whole[start:end]
+
+    def _draft(self, heard: Heard, found: Sequence[Json], began_at: int) -> Draft:
+        envelope, home = heard.recorded.envelope, heard.home
+        hashed = self._hashes.keyed_hash
+        session = envelope.scope.at(SESSION_LEVELS).encode()
+        return Draft(
+            id=self._ids.event_id(),
+            event=SensitiveFound(tuple(found)),
+            scope=envelope.scope,
+            stream=hashed(home, b"findings", session).hex(),
+            occurred_at=self._clock.now(),
+            actor=self._actor(envelope.scope.tenant),
+            role=Role.SERVICE,
+            origin=Tier.AGENT,
+            digest=hashed(home, b"body", json.dumps(list(found)).encode()).hex(),
+            subjects=tuple(sorted(envelope.subjects)) or (home,),
+            key=hashed(home, b"findings key", heard.id.encode()).hex(),
+            sources=(heard.id,),
+            causation=heard.id,
+            began_at=began_at,
+        )
+
+
+class Masking:
+    """Hides what the scanners find in a text. position: up to which the view has it hidden already.
+
+    sorts: what is hidden; the policy's.
+    """
+
+    def __init__(self, scanners: Sequence[Scanner], position: Callable[[], int]) -> None:
+        self._scanners, self._position = scanners, position
+        self.sorts: frozenset[Sort] = DEFAULT.gate.masked
+        self._known: OrderedDict[tuple[str, int, int], tuple[Finding, ...]] = OrderedDict()
+
+    def text(self, text: str) -> str:
+        """The text with a word in place of each finding."""
+        return mask(text, self._of_policy(scan(text, self._scanners)))
+
+    def range(self, text: str, start: int, end: int) -> str:
+        """Characters [start, end) of the text with a word in place of what a finding covers."""
+        found = [
+            one for one in self._of_policy(scan(text, self._scanners)) if one.start < end and one.end > start
+        ]
+        clipped = [
+            replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start) for one in found
+        ]
+        return mask(text[start:end], clipped)
+
+    def row(self, row: TurnRow) -> TurnRow:
+        """A turn as it may be shown."""
+        found = () if row.position <= self._position() else self._scanned(row.event_id, WHOLE, row.text)
+        return row._replace(text=mask(row.text, found)) if found else row
+
+    def passage(self, row: TurnRow, passage: PassageRow | None) -> PassageRow | None:
+        """A passage of a turn as it may be shown."""
+        if passage is None or row.position <= self._position():
+            return passage
+        found = self._scanned(row.event_id, passage.start, passage.text)
+        return replace(passage, text=mask(passage.text, found)) if found else passage
+
+    def forget(self) -> None:
+        """Drop what is remembered of texts, as after an erasure."""
+        self._known.clear()
+
+    def _scanned(self, event_id: str, place: int, text: str) -> tuple[Finding, ...]:
+        """Where things stand in it; looked for once."""
+        key = event_id, place, hash(text)  # the view may have hidden it a moment ago
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = scan(text, self._scanners)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return self._of_policy(found)
+
+    def _of_policy(self, found: Sequence[Finding]) -> tuple[Finding, ...]:
+        return tuple(one for one in found if one.sort in self.sorts)

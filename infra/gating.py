@@ -1,0 +1,99 @@
+"""The workers of the gate, put together: what looks for statements and for what must be hidden, behind the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places
+from mnemolog.consumers.extracting import Directory, Extracting
+from mnemolog.consumers.scanning import Masking, Scanning
+from mnemolog.domain.gate.credentials import credentials
+from mnemolog.domain.gate.findings import Scanner, scan
+from mnemolog.domain.gate.identifiers import identifiers
+from mnemolog.domain.gate.instructions import instructions
+from mnemolog.domain.gate.ports import Extractor
+from mnemolog.domain.policy import GatePolicy
+from mnemolog.domain.principal import Tier
+from mnemolog.infra.scanning import library_secrets
+from mnemolog.projections.ports import Clock, Ids, LargeTexts
+from mnemolog.projections.supervision import Trouble
+
+PLACES_FILE: Final = "workers.json"
+QUICK: Final[tuple[Scanner, ...]] = (identifiers, credentials)
+"""Rules of our own: what is shown before the worker has looked at it is looked at by these."""
+SCANNERS: Final[tuple[Scanner, ...]] = (*QUICK, library_secrets)
+
+
+class GateWorkers:
+    """One scanner, one masking, and a worker per extractor."""
+
+    def __init__(
+        self,
+        path: Path,
+        log: DerivingLog,
+        hashes: KeyedHashes,
+        ids: Ids,
+        clock: Clock,
+        directory: Directory,
+        large: LargeTexts,
+        extractors: Sequence[Extractor],
+    ) -> None:
+        places = Places(path / PLACES_FILE)
+        self.scanning = Scanning(log, places, hashes, ids, clock, directory.actor, SCANNERS, large)
+        self.masking = Masking(QUICK, lambda: self.scanning.position)
+        self.extracting = [
+            Extracting(log, places, hashes, ids, clock, directory, SCANNERS, one) for one in extractors
+        ]
+        self._all = [self.scanning.following, *(one.following for one in self.extracting)]
+
+    def adopt(self, policy: GatePolicy) -> None:
+        """Decide by this policy from here on."""
+        self.masking.sorts = policy.masked
+        for one in self.extracting:
+            one.gate = policy
+
+    @staticmethod
+    def examined(text: str, tier: Tier) -> dict[str, Any]:
+        """What a statement carries: where something to hide stands, and whether it tells its reader what to do.
+
+        tier: the lowest that it rests on; what a person says themselves may tell anything.
+        """
+        signs = instructions(text) if tier < Tier.USER_STATED else ()
+        found = [one.stored() for one in scan(text, SCANNERS)]
+        return {"findings": tuple(found), "signs": tuple(sorted({sign.rule for sign in signs}))}
+
+    def start(self) -> None:
+        """Work in the background."""
+        for one in self._all:
+            one.start()
+
+    def stop(self) -> None:
+        """End every thread after its batch."""
+        for one in self._all:
+            one.stop()
+
+    def catch_up(self) -> int:
+        """Look, in this thread, at everything that is in the log now; the lowest position then."""
+        return min([self.scanning.catch_up(), *(one.catch_up() for one in self.extracting)])
+
+    def lags(self) -> Iterator[tuple[str, str, int]]:
+        """Name, version and position of each."""
+        yield "findings", "1", self.scanning.position
+        for one in self.extracting:
+            yield "extraction", one.extractor.version, one.position
+
+    def refused(self) -> Iterator[tuple[str, Counter[str]]]:
+        """How often something yielded no candidate, by extractor and reason."""
+        for one in self.extracting:
+            counted = one.refused + Counter(getattr(one.extractor, "refused", ()))
+            if counted:
+                yield one.extractor.version, counted
+
+    def troubles(self) -> Iterator[tuple[str, Trouble]]:
+        """What went wrong in the background."""
+        yield "the search for secrets", self.scanning.following.trouble
+        for one in self.extracting:
+            yield f"extraction by {one.extractor.version}", one.following.trouble

@@ -1,0 +1,140 @@
+"""Reading what the gate decided: of a record, of an event, of a scope; inside the scopes that the caller sees."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from mnemolog.domain.gate.admission import Decision
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.records import Act, Status
+from mnemolog.projections.curated import Curated
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRow:
+    """What became of one candidate or statement. event_id: of what found or stated it; source: where it was found.
+
+    content: as it may be kept; None where it is not kept. why: the reasons, in their words. voices: how many different
+    ones said it so far. asked: somebody asked to remember it.
+    """
+
+    event_id: str
+    position: int
+    record: str
+    scope: int
+    source: str
+    decision: Decision
+    why: tuple[str, ...]
+    voices: int
+    trust: Tier
+    topic: str | None
+    extractor: str | None
+    rule: str | None
+    asked: bool
+    content: str | None
+    kind: str | None
+    slot: tuple[str, str] | None
+    sensitivity: str | None
+    occurred_at: str
+    recorded_at: str
+    session: str | None
+
+
+def of_record(conn: Connection, curated: Curated, record: str, scopes: Collection[int]) -> list[OutcomeRow]:
+    """Everything that was found for one record, oldest first."""
+    return _rows(conn, curated, curated.gatekeeper.tables.outcomes.c.record == record, scopes)
+
+
+def of_event(conn: Connection, curated: Curated, event: str, scopes: Collection[int]) -> list[OutcomeRow]:
+    """Everything that was found in one event, or that it stated."""
+    c = curated.gatekeeper.tables.outcomes.c
+    return _rows(conn, curated, (c.source == event) | (c.event_id == event), scopes)
+
+
+def in_scopes(
+    conn: Connection, curated: Curated, scopes: Collection[int], decisions: Sequence[Decision], limit: int
+) -> list[OutcomeRow]:
+    """What came to one of these decisions, oldest first."""
+    wanted = curated.gatekeeper.tables.outcomes.c.verdict.in_([int(one) for one in decisions])
+    return _rows(conn, curated, wanted, scopes, limit)
+
+
+def counts(conn: Connection, curated: Curated) -> list[tuple[Decision, tuple[str, ...], int]]:
+    """How many of the whole store came to each decision for the same reasons."""
+    c = curated.gatekeeper.tables.outcomes.c
+    query = select(c.verdict, c.why, func.count()).group_by(c.verdict, c.why).order_by(c.verdict, c.why)
+    return [
+        (Decision(verdict), tuple(orjson.loads(why)), count) for verdict, why, count in conn.execute(query)
+    ]
+
+
+def oldest_waiting(conn: Connection, curated: Curated) -> str | None:
+    """When the first of those that wait for a person was recorded."""
+    o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
+    waits = o.verdict.in_([int(Decision.CONFIRM), int(Decision.QUARANTINE)])
+    query = select(func.min(a.recorded_at)).where(a.event_id == o.event_id, waits)
+    found: str | None = conn.execute(query).scalar_one()
+    return found
+
+
+def acts_of_people(conn: Connection, curated: Curated) -> dict[str, int]:
+    """How often people corrected, approved, rejected, edited, ... what is remembered, by act."""
+    a = curated.tables.assertions.c
+    query = select(a.act, func.count().label("times")).where(a.human, a.act != Act.STATED).group_by(a.act)
+    return {row.act: row.times for row in conn.execute(query)}
+
+
+def of_topic(conn: Connection, curated: Curated, scopes: Collection[int], topic: str | None) -> list[str]:
+    """The records of these scopes that were found to be about a topic; all of them for None."""
+    o, r = curated.gatekeeper.tables.outcomes.c, curated.tables.records.c
+    query = select(r.id).where(r.scope.in_(scopes), r.status != Status.FORGOTTEN.value)
+    if topic is not None:
+        query = select(o.record).distinct().where(o.scope.in_(scopes), o.topic == topic)
+    return sorted(conn.execute(query).scalars())
+
+
+def _rows(
+    conn: Connection,
+    curated: Curated,
+    condition: ColumnElement[bool],
+    scopes: Collection[int],
+    limit: int | None = None,
+) -> list[OutcomeRow]:
+    o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
+    said = (a.content, a.kind, a.entity, a.attribute, a.sensitivity, a.occurred_at, a.recorded_at, a.session)
+    query = select(
+        o.event_id, o.position, o.record, o.scope, o.source, o.verdict, o.why, o.voices, o.trust, o.topic,
+        o.extractor, o.rule, o.asked, *said,
+    ).where(a.event_id == o.event_id, o.scope.in_(scopes), condition)  # fmt: skip
+    return [_outcome(row) for row in conn.execute(query.order_by(o.position).limit(limit))]
+
+
+def _outcome(row: Any) -> OutcomeRow:
+    slot = None if row.entity is None or row.attribute is None else (row.entity, row.attribute)
+    return OutcomeRow(
+        event_id=row.event_id,
+        position=row.position,
+        record=row.record,
+        scope=row.scope,
+        source=row.source,
+        decision=Decision(row.verdict),
+        why=tuple(orjson.loads(row.why)),
+        voices=row.voices,
+        trust=Tier(row.trust),
+        topic=row.topic,
+        extractor=row.extractor,
+        rule=row.rule,
+        asked=row.asked,
+        content=row.content,
+        kind=row.kind,
+        slot=slot,
+        sensitivity=row.sensitivity,
+        occurred_at=row.occurred_at,
+        recorded_at=row.recorded_at,
+        session=row.session,
+    )
