@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
+from time import sleep
 
 import pytest
 from projection_fakes import Notes, runner_over, texts
@@ -56,13 +57,26 @@ def worker(views: JoinedViews, topic: Topic, *partitions: int, batch_size: int =
 def settle(topic: Topic, *workers: Worker) -> None:
     """Deliver everything, again and again, until nobody has anything to do."""
     topic.relay()
-    for _ in range(30):
+    for _ in range(500):
         for each in workers:
             each.deliver({one: topic.deliveries(one) for one in each.partitions})
             each.tick()
-    lags = [lag for each in workers for lag in each.lags()]
-    assert all(lag.position == topic.log.head() and not lag.building for lag in lags), lags
-    assert not [t for each in workers for t in each.troubles().values() if t.backoff]
+        if all(is_done(topic, each) for each in workers) and not any_stale(workers):
+            return
+        sleep(0.001)  # what failed is tried again after a while
+    raise AssertionError([lag for each in workers for lag in each.lags()])
+
+
+def is_done(topic: Topic, worker: Worker) -> bool:
+    lags = list(worker.lags())
+    there = all(lag.position == topic.log.head() and not lag.building for lag in lags)
+    views = len({lag.projection for lag in lags}) == len(projections())
+    return there and views and not any(trouble.backoff for trouble in worker.troubles().values())
+
+
+def any_stale(workers: Sequence[Worker]) -> bool:
+    """Whether a view has to be built anew, which a worker sees when it looks around."""
+    return any(view.lane.load().stale for each in workers for view in each._views.values())
 
 
 def reading(views: JoinedViews, log: WorkedLog) -> Runner:
