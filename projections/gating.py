@@ -15,6 +15,7 @@ from mnemolog.domain.events import (
     Event,
     MemoryCorrected,
     MemoryStated,
+    QuarantineReviewed,
     Recorded,
 )
 from mnemolog.domain.gate.admission import Decision, Reason
@@ -106,7 +107,7 @@ class Gatekeeper:
     def judge(self, conn: Connection, recorded: Recorded, assertion: Assertion) -> Assertion:
         """The assertion as it may be kept. Outcomes are written at once: an event that is folded twice counts once."""
         event = recorded.event
-        if isinstance(event, MemoryStated | MemoryCorrected):
+        if isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
             if self.gate.plain and not event.findings and not getattr(event, "signs", ()):
                 return assertion
             assertion, outcome = judge_stated(assertion, event, self.gate)
@@ -199,7 +200,8 @@ class Gatekeeper:
         if not last:
             return _NOBODY
         granted = frozenset(topic for topic, yes in last.items() if yes and topic)
-        return Consents(granted, withdrawn=last.get(_ANYTHING) is False)
+        back = frozenset(topic for topic, yes in last.items() if not yes and topic)
+        return Consents(granted, back, withdrawn=last.get(_ANYTHING) is False)
 
     def withdrawn(self, conn: Connection) -> frozenset[int]:
         """The scopes of persons who have taken back that anything is kept of them."""

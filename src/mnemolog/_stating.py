@@ -110,9 +110,12 @@ class Stater:
         about = replace(_about(given), began_at=self._store.position)
         return self._on_record(scope, record_id, _ACTS[act](self._reason(given.get("reason"))), about)
 
-    def on_record(self, scope: Scope, record_id: str, event: Event, given: Acting) -> Receipt:
-        """Append a decision to a record."""
-        return self._on_record(scope, record_id, event, replace(_about(given), began_at=self._store.position))
+    def on_record(
+        self, scope: Scope, record_id: str, event: Event, given: Acting, sources: tuple[str, ...] = ()
+    ) -> Receipt:
+        """Append a decision to a record. sources: events with which it falls."""
+        about = replace(_about(given), began_at=self._store.position, sources=sources)
+        return self._on_record(scope, record_id, event, about)
 
     def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
