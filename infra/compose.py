@@ -343,7 +343,7 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
+            extractors=_extractors(settings, own.extractor),
         )
         undo.pop_all()
         return store
@@ -364,6 +364,15 @@ def _embedder(settings: Settings) -> Embedder:
         return FolderEmbedder(Path(settings.embedder), dimensions)
     key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
     return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
+
+
+def _extractors(settings: Settings, given: Extractor | None) -> Sequence[Extractor]:
+    """The rules, and beside them the given one, else the model of the settings, else none."""
+    if given is None and settings.extractor_url is not None:
+        from mnemolog.infra.models import model_extractor
+
+        given = model_extractor(settings)
+    return (Rules(),) if given is None else (Rules(), given)
 
 
 def _reranking(settings: Settings, given: Reranker | None) -> Reranking:
