@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from face_world import contents, open_memory
 from mnemolog import Memory, Scope
 from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.domain.events import CandidatesExtracted
+from mnemolog.infra.clock import SeededClock
 from mnemolog.infra.settings import Settings
 
 SCOPE = Scope("acme", user="ada", session="one")
@@ -81,6 +83,44 @@ def test_a_model_that_is_away_is_asked_later(chat: ChatServer, tmp_path: Path) -
         chat.script = [keeping("tea")]
         memory.operations.extract()
         assert set(contents(memory, SCOPE)) == {"I live in Porto", "tea"}
+
+
+def test_what_was_told_is_not_asked_again(chat: ChatServer, tmp_path: Path) -> None:
+    """Where the model goes away between two sessions, the first one is done, also after a restart."""
+    chat.script = [keeping("tea"), always(503)]
+    two = Scope("acme", user="ada", session="two")
+    with asking(tmp_path, chat) as memory:
+        memory.record_turn(SCOPE, role="user", content="Green tea.")
+        memory.record_turn(two, role="user", content="Black tea.")
+        with pytest.raises(StoreUnavailable):
+            memory.operations.extract()
+        assert contents(memory, SCOPE) == ["tea"]
+    chat.requests.clear()
+    chat.script = [keeping("tea")]
+    with asking(tmp_path, chat) as memory:
+        memory.operations.extract()
+        memory.operations.extract()
+    assert [each["text"] for request in chat.requests for each in lines(request)] == ["Black tea."]
+
+
+def test_a_session_is_read_when_it_ends_or_rests(chat: ChatServer, tmp_path: Path) -> None:
+    """While people talk nobody is asked; the end of the session, or ten quiet minutes, ask about all of it."""
+    two = Scope("acme", user="ada", session="two")
+    with asking(tmp_path, chat, clock=(clock := SeededClock())) as memory:
+        (worker,) = (one for one in memory._store.gate.extracting if one.extractor.at_rest)
+        for word in ("one", "two"):
+            memory.record_turn(SCOPE, role="user", content=word)
+            memory.record_turn(two, role="user", content=f"{word} there")
+        worker.run_once()
+        assert chat.requests == []
+        memory.close_session(SCOPE)
+        worker.run_once()
+        assert [each["text"] for each in lines(chat.requests[-1])] == ["one", "two"]
+        clock.advance(timedelta(minutes=11))
+        worker.run_once()
+        worker.run_once()
+        assert [each["text"] for each in lines(chat.requests[-1])] == ["one there", "two there"]
+        assert len(chat.requests) == 2
 
 
 @pytest.mark.parametrize("policy_takes", ["rules-2", VERSION])
