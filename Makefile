@@ -22,7 +22,7 @@ $(VENV)/.installed-run: pyproject.toml $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml $(BIN)/python
-	$(PIP) install -e '.[kafka,postgres,qdrant,test]'
+	$(PIP) install -e '.[fastembed,kafka,postgres,qdrant,s3,test]'
 	@touch $@ $(VENV)/.installed-run
 
 demo: $(VENV)/.installed-run          ## a week of an agent's work: remembered, corrected, erased, rebuilt

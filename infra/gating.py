@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,11 +54,6 @@ class GateWorkers:
         self.masking.sorts = policy.masked
         for one in self.extracting:
             one.gate = policy
-
-    def before_step(self, work: Callable[[], object]) -> None:
-        """What each does before a batch."""
-        for one in self._all:
-            one.before_step = work
 
     @staticmethod
     def examined(text: str, tier: Tier) -> dict[str, Any]:

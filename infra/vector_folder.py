@@ -22,6 +22,7 @@ class VectorFolder:
 
     path: Path
     leadership: Leadership
+    kind: str
 
     def rows(self, *, make: bool) -> SqliteVectors | None:
         file = self.path / VECTORS_FILE
@@ -33,7 +34,7 @@ class VectorFolder:
 
     def index(self, *, make: bool) -> EdgeIndex | None:
         folder = self.path / INDEX_FOLDER
-        if not self.leadership.leads:
+        if self.kind == "none" or not self.leadership.leads:
             return None
         if not make and not folder.exists():
             return None

@@ -53,7 +53,10 @@ class _Overtaken(Exception):
 
 
 class Lane:
-    """Moves one view file along the log. `position` and `stale` may be read by any thread.
+    """Moves one view file along the log. `position`, `stored` and `stale` may be read by any thread.
+
+    position: up to where the view has everything; stored: its checkpoint, which may stay behind while nothing that
+    comes is for this view: a read then need not write.
 
     built_from: the head when this view began to be built; everything erased up to there was never readable here.
     """
@@ -69,7 +72,7 @@ class Lane:
         built_from: int = 0,
     ) -> None:
         self.file, self.lock = file, RLock()
-        self.position, self.stale, self.closed = 0, False, False
+        self.position, self.stored, self.stale, self.closed = 0, 0, False, False
         self.parking = Parking(file.name)
         self._log, self._views, self.shared, self._clock = log, views, shared, clock
         self.batch_size, self._built_from = batch_size, built_from
@@ -92,26 +95,31 @@ class Lane:
         assert self._state is not None
         return self._state
 
-    def advance(self, wait: float = -1) -> bool:
-        """Fold the next batch. False where nothing was left, or the lane stayed busy for `wait` seconds."""
+    def advance(self, wait: float = -1, *, store: bool = True) -> bool:
+        """Fold the next batch. False where nothing was left, or the lane stayed busy for `wait` seconds.
+
+        store: whether the checkpoint is to follow where nothing is to be folded.
+        """
         if not self.lock.acquire(timeout=wait):
             return False
         try:
-            return self.closed or self._advance()
+            return self.closed or self._advance(store)
         except _Overtaken:
             self.load()
             return True
         finally:
             self.lock.release()
 
-    def _advance(self) -> bool:
+    def _advance(self, store: bool) -> bool:
         state = self._state or self.load()
-        page = self._log.read(
-            state.position, self.batch_size, topics=self._topics, bodies=self._projection.bodies
-        )
-        if page.position <= state.position:
+        after = state.position if store else max(state.position, self.position)
+        page = self._log.read(after, self.batch_size, topics=self._topics, bodies=self._projection.bodies)
+        if page.position <= after:
             return False
-        events = _fresh(page, state.position)
+        events = _fresh(page, after)
+        if not events and not store and page.position - state.position < self.batch_size:
+            self.position = page.position
+            return True
         if self._is_plain(state, events):
             try:
                 self._transact(state, page.position, lambda conn: self._fold(conn, events))
@@ -132,7 +140,8 @@ class Lane:
         self._know(state)
 
     def _know(self, state: ViewState) -> None:
-        self._state, self.position, self.stale = state, state.position, state.stale
+        self._state, self.stored, self.stale = state, state.position, state.stale
+        self.position = max(self.position, state.position)
 
     def _is_plain(self, state: ViewState, events: Sequence[Recorded]) -> bool:
         if state.parked or any(recorded.position in state.dismissed for recorded in events):

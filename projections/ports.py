@@ -32,6 +32,14 @@ class Page:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class SealedPage:
+    """As `Page`, with what is stored: each event without its body, and its sealed state."""
+
+    events: Sequence[tuple[Recorded, bytes]]
+    position: int
+
+
 class EventLog(Protocol):
     """The log. Positions start at 1, grow in commit order and are never used twice."""
 

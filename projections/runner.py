@@ -19,7 +19,6 @@ from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, St
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
-from mnemolog.projections.readers import Readers
 from mnemolog.projections.supervision import Supervisor, Trouble
 
 Progress = Callable[[int, int], None]
@@ -113,7 +112,6 @@ class Runner:
         self._stopping, self._paused, self._round = Event(), Event(), Lock()
         self._switching = RLock()
         self._thread: Thread | None = None
-        self.readers = Readers()
 
     # Opening and building ---------------------------------------------------------------------------------------
 
@@ -262,7 +260,7 @@ class Runner:
 
     def _step(self, lane: Lane, target: int, left: float) -> None:
         try:
-            moved = self._advance(lane, left)
+            moved = self._advance(lane, left, store=False)
         except Exception as error:
             if not self._views.is_unavailable(error):
                 raise
@@ -270,9 +268,9 @@ class Runner:
         if not moved and lane.position < target:
             self._log.wait(lane.position, min(self._poll, left))
 
-    def _advance(self, lane: Lane, wait: float) -> bool:
+    def _advance(self, lane: Lane, wait: float, *, store: bool = True) -> bool:
         try:
-            return lane.advance(wait)
+            return lane.advance(wait, store=store)
         except NotFound:
             self._views.refresh()
             if self._views.live(lane.file.name) == lane.file:
@@ -342,13 +340,12 @@ class Runner:
 
     def _is_behind(self, name: str, head: int) -> bool:
         lane = self._lane(name)
-        return lane.stale or lane.position < head
+        return lane.stale or lane.stored < head
 
     def _push(self, name: str) -> bool:
         supervisor = self._supervisors[name]
         if not supervisor.is_due():
             return False
-        self.readers.let_pass()
         try:
             lane = self._lane(name)
             if lane.stale:
@@ -383,7 +380,9 @@ class Runner:
             state, counts = lane.parking.load(conn), lane.parking.counts(conn)
         failed, waiting = (counts.get(kind, 0) for kind in (ParkedState.FAILED, ParkedState.WAITING))
         condition = self._condition(name, state.stale)
-        return Lag(name, lane.file.version, state.position, head, failed, waiting, condition)
+        return Lag(
+            name, lane.file.version, max(state.position, lane.position), head, failed, waiting, condition
+        )
 
     def _condition(self, name: str, stale: bool) -> ViewCondition:
         if self._rebuilds[name].locked():

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_world import Kafka, running_broker
+from mnemolog.infra.kafka.cluster import Broker
 from postgres_world import keep_log_in_postgres, keep_views_in_postgres, running_cluster
 from support import shared_data_folder
 
@@ -42,6 +44,20 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[Broker]:
+    """A Kafka broker that runs for the tests; skips where none can run."""
+    with running_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka(kafka_broker: Broker) -> Kafka:
+    """The broker, up, and topic names that are this test's own."""
+    kafka_broker.up()
+    return Kafka.of(kafka_broker)
+
+
 IN_POSTGRES = os.environ.get("MNEMOLOG_TEST_STORE") == "postgres"
 
 
@@ -55,6 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if IN_POSTGRES and item.get_closest_marker("embedded"):
             item.add_marker(pytest.mark.skip("it is about the embedded store"))
+        if "kafka_broker" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.kafka)
 
 
 @pytest.fixture(autouse=IN_POSTGRES)

@@ -120,8 +120,11 @@ class EdgeIndex:
         with self._lock:
             self._check_open()
             self._abandon()
-            number = 1 + (self._live.pointer.generation if self._live else 0)
-            pointer = _Pointer(space, dimensions, identity, number, 0)
+            before = self._live.pointer if self._live else None
+            number = 1 + (before.generation if before else 0)
+            # What is filled in now was clean before the index was: rows are erased first.
+            clean = before.erased_to if before else 0
+            pointer = _Pointer(space, dimensions, identity, number, 0, erased_to=clean)
             folder = self._folder / str(number)
             shutil.rmtree(folder, ignore_errors=True)
             self._next = _Generation(pointer, folder, {})

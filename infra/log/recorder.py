@@ -301,7 +301,7 @@ class SqliteStorage:
         self.sql: sqlite3.Cursor = self._connection.cursor().sqlite_cursor
         self.sql.row_factory = None
 
-    def begin(self) -> int:
+    def begin(self, *, eager: bool = False) -> int:
         self.sql.execute("BEGIN IMMEDIATE")
         (data_version,) = self.sql.execute("PRAGMA data_version").fetchone()
         return int(data_version)

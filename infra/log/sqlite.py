@@ -21,7 +21,7 @@ from mnemolog.infra.log.recorder import Durability, HeadReader, LogDatastore, Lo
 from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
-from mnemolog.projections.ports import Clock, Page
+from mnemolog.projections.ports import Clock, Page, SealedPage
 
 POLL_SECONDS: Final = 0.05
 """How long a commit of another process may stay unseen by a waiting reader."""
@@ -80,9 +80,17 @@ class SqliteEventLog:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
         return self._reader.read(after, limit, topics, bodies)
 
+    def sealed(self, after: int, limit: int) -> SealedPage:
+        """Up to `limit` events behind a position as they are stored, in order, and how far that is."""
+        return self._reader.sealed(after, limit)
+
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_at(positions, bodies)
+
+    def by_key(self, key: str) -> Recorded | None:
+        """The event that was appended under this stored key, without its body; None where there is none."""
+        return self._reader.by_key(key)
 
     def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
         """As the port says."""

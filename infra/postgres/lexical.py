@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from sqlalchemy import Connection
@@ -21,6 +21,9 @@ from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.infra.postgres.bulk import copy_into, copy_packed
 from mnemolog.projections.lexical import LexicalDocument
+
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.postings import Postings
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _PACKED = Struct("!hiqiqiiii").pack
@@ -113,6 +116,21 @@ class PostgresLexicalIndex:
             lengths[doc] = length
         return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
 
+    def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
+        """The same as arrays, by the places of the terms, without lengths."""
+        from mnemolog.projections.postings import posted
+
+        scopes = sorted(set(scopes))
+        sql = (
+            f"SELECT s.*, a.* FROM ({self._sums}) s, (SELECT array_agg(place), array_agg(doc), array_agg(times) FROM"
+            f" (SELECT k.place - 1 AS place, p.doc, p.times FROM {self._postings} p"
+            " JOIN unnest(%s::bigint[]) WITH ORDINALITY AS k (term, place) ON k.term = p.term"
+            " WHERE p.scope = ANY(%s) ORDER BY k.place, p.doc) AS found) a"
+        )
+        values = (scopes, [_hashed(term) for term in terms], scopes)
+        docs, tokens, *columns = conn.exec_driver_sql(sql, values).one()
+        return posted(docs, tokens, *(column or [] for column in columns))
+
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
         sql = f"SELECT doc, length FROM {self._docs} WHERE doc = ANY(%s)"
@@ -145,12 +163,15 @@ class PostgresLexicalIndex:
         return conn.exec_driver_sql(sql, (list(scopes), list(terms))).fetchall()
 
     def _statistics(self, conn: Connection, scopes: Sequence[int]) -> tuple[int, int]:
-        sql = (
+        docs, tokens = conn.exec_driver_sql(self._sums, (list(scopes),)).one()
+        return docs, tokens
+
+    @property
+    def _sums(self) -> str:
+        return (
             "SELECT coalesce(sum(docs), 0)::bigint, coalesce(sum(tokens), 0)::bigint"
             f" FROM {self._scopes} WHERE scope = ANY(%s)"
         )
-        docs, tokens = conn.exec_driver_sql(sql, (list(scopes),)).one()
-        return docs, tokens
 
     def _stored(self, conn: Connection, docs: Sequence[int]) -> dict[int, tuple[int, int, int]]:
         if not docs:

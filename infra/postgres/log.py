@@ -24,7 +24,7 @@ from mnemolog.infra.postgres.connecting import connect, parameters, schema_name,
 from mnemolog.infra.postgres.doorbell import Doorbell
 from mnemolog.infra.postgres.recorder import LogDatastore, LogRecorder
 from mnemolog.infra.postgres.storage import PostgresStorage
-from mnemolog.projections.ports import Clock, Page
+from mnemolog.projections.ports import Clock, Page, SealedPage
 
 
 class PostgresEventLog:
@@ -89,9 +89,17 @@ class PostgresEventLog:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
         return self._reader.read(after, limit, topics, bodies)
 
+    def sealed(self, after: int, limit: int) -> SealedPage:
+        """Up to `limit` events behind a position as they are stored, in order, and how far that is."""
+        return self._reader.sealed(after, limit)
+
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_at(positions, bodies)
+
+    def by_key(self, key: str) -> Recorded | None:
+        """The event that was appended under this stored key, without its body; None where there is none."""
+        return self._reader.by_key(key)
 
     def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
         """As the port says."""

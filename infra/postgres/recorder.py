@@ -18,6 +18,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
+from mnemolog.infra.postgres.appending import append, functions
 from mnemolog.infra.postgres.connecting import configure, parameters, schema_name
 
 _LOCK_SPACE: Final = 0x6D6E656D << 32
@@ -70,14 +71,13 @@ class LogRecorder(PostgresApplicationRecorder):
         self.channel_name = f"{datastore.schema}_{events_table_name}"
         self.qualified = f"{datastore.schema}.{events_table_name}"
         self._select = f"SELECT position, state FROM {self.qualified} "
-        self._lock: str | None = None
         self._used = 0
         """The last position that is known here to have been used."""
 
     def create_table(self) -> None:
         """Make what is absent. A role that may not create is enough where all is there."""
         with self.datastore.transaction(commit=True) as c:
-            found = c.execute("SELECT to_regclass(%s) AS found", (f"{self.qualified}_positions",)).fetchone()
+            found = c.execute("SELECT to_regproc(%s) AS found", (f"{self.qualified}_lock",)).fetchone()
             if found is not None and found["found"] is not None:
                 return
             c.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_SPACE,))
@@ -102,43 +102,30 @@ class LogRecorder(PostgresApplicationRecorder):
             f"CREATE OR REPLACE TRIGGER {name}_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
             f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_refuse()",
             f"CREATE SEQUENCE IF NOT EXISTS {table}_positions MINVALUE 0 START 0",
+            *functions(table, self.channel_name, _LOCK_SPACE),
         ]
 
     def lock(self, c: Cursor[Any], begin: str = "") -> int:
-        """Inside a transaction: be the only writer until it ends. The last position that was ever used.
-
-        The mark of that position is a sequence: a row that every commit changes grows slow under a long reader. It
-        is no part of a transaction, so it is moved when the commit before is known to have happened.
-        """
-        # The head is looked at after the lock was taken, by a statement whose plan is kept.
-        c.execute(f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)})", binary=False)
-        c.execute(self._mark, prepare=True)
+        """Inside a transaction: be the only writer until it ends. The last position that was ever used."""
+        c.execute(f"{begin}SELECT {self.qualified}_lock() AS last", binary=False)
+        while c.nextset():
+            pass
         row = c.fetchone()
         assert row is not None
         self._used = max(self._used, int(row["last"] if isinstance(row, dict) else row[0]))
         return self._used
 
+    def append(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> bool:
+        """Lock, insert, commit and ring in one statement; False where somebody else has used `first` meanwhile."""
+        if not append(c, self.qualified, rows, first):
+            return False
+        self._used = max(self._used, first + len(rows) - 1)
+        return True
+
     def commit(self, c: Cursor[Any], last: int) -> None:
         """End the transaction that used the positions up to `last`, and ring."""
         c.execute(f"SELECT pg_notify('{self.channel_name}', '{last}'); COMMIT", binary=False)
         self._used = max(self._used, last)
-
-    @property
-    def _mark(self) -> str:
-        return (
-            f"SELECT CASE WHEN e.head > s.last_value THEN setval('{self.qualified}_positions', e.head) "
-            f"ELSE s.last_value END AS last FROM {self.qualified}_positions s, "
-            f"(SELECT coalesce(max(position), 0) AS head FROM {self.qualified}) e"
-        )
-
-    def _lock_number(self, c: Cursor[Any]) -> str:
-        if self._lock is None:
-            row = c.execute(
-                "SELECT %s + %s::regclass::oid::bigint AS number", (_LOCK_SPACE, self.qualified)
-            ).fetchone()
-            assert row is not None
-            self._lock = str(row["number"] if isinstance(row, dict) else row[0])
-        return self._lock
 
     def insert_rows(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> None:
         """Insert inside the caller's transaction, with the lock held, at the positions from `first` on."""

@@ -236,13 +236,32 @@ class SqliteVectors:
 
     def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
         """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
-        query = "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? LIMIT ?"
+        query = (
+            "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ?"
+            " ORDER BY change LIMIT ?"
+        )
         with self._database.read() as conn:
             found, scopes = space_of(conn, space), find_scopes(conn, [scope])
             if found is None or not scopes:
                 return np.empty((0, found[1] if found else 0), np.float32)
             rows = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchall()
             return _sliced(rows, found[1], Stamp(), False).vectors
+
+    def sample_mark(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> tuple[int, int]:
+        """What `sample` is known by: how many vectors it has, and the sum of their change numbers.
+
+        A removed one is followed by one with a greater number, or by none.
+        """
+        query = (
+            "SELECT count(*), coalesce(sum(change), 0) FROM (SELECT change FROM vectors"
+            " WHERE space = ? AND scope = ? AND kind = ? ORDER BY change LIMIT ?)"
+        )
+        with self._database.read() as conn:
+            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
+            if found is None or not scopes:
+                return 0, 0
+            count, total = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchone()
+            return int(count), int(total)
 
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mnemolog.domain.principal import Principal, Role, Tier
     from mnemolog.domain.scope import ANY, Scope
     from mnemolog.errors import MnemologError
+    from mnemolog.infra.settings import Settings
     from mnemolog.memory import Memory
     from mnemolog.results import Context, Hit, MemoryRecord
 
@@ -31,6 +32,7 @@ __all__ = [
     "Receipt",
     "Role",
     "Scope",
+    "Settings",
     "Tier",
     "original",
 ]
@@ -43,6 +45,7 @@ _HOMES: Final = {
     "domain.principal": ("Principal", "Role", "Tier"),
     "domain.scope": ("ANY", "Scope"),
     "errors": ("MnemologError",),
+    "infra.settings": ("Settings",),
     "memory": ("Memory",),
     "results": ("Context", "Hit", "MemoryRecord"),
 }

@@ -120,7 +120,8 @@ class Contexts:
             self._session(scope),
         )
         with self._reader.views(asked.position) as views:
-            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count)
+            line = self._estimate.line if asked.count is self._estimate else None
+            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, line)
             incomplete = self._incomplete(asked, views)
         return self._handed_over(asked, made, incomplete)
 
@@ -191,9 +192,9 @@ class Contexts:
             return rules
         scopes = views.of("curated", asked.scope).scopes
         ours = [each for each in records if scopes[each[0].scope].project is not None]
-        guides = [
-            replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in blueprint(ours)
-        ]
+        aspect, epoch = self._store.records.aspect, views.record_epoch
+        chosen = blueprint(ours, lambda record, text: aspect(record, text, epoch))
+        guides = [record_entry(*each, asked.session)._replace(layer=Layer.BLUEPRINT) for each in chosen]
         return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:

@@ -234,7 +234,7 @@ class Eraser:
         """What a leader does first: go on with what was cut off, unless another process is at it."""
         with suppress(StoreInUse):
             self.finish(wait=0)
-        if self._store.leadership.alone:
+        if self._store.leadership.alone and not self._store.blobs.shared:
             remove_orphans(self._store)
 
     def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:
@@ -268,8 +268,7 @@ class Eraser:
         self._store.runner.catch_up_all()
         tell("cleaning vectors")
         self._store.vectors.erase()
-        self._store.tables.forget()
-        self._store.records.forget()
+        self._store.forget()
         tell("removing large outputs")
         blobs = [row.event_id for row in rows if row.blob]
         removed = sum(self._store.blobs.delete(event_id) for event_id in blobs)

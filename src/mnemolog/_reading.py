@@ -52,12 +52,13 @@ class Views:
 
     def __init__(self, guard: Guard, scopes: ScopeTable, at_least: int | None) -> None:
         self._guard, self._scopes, self._at_least = guard, scopes, at_least
+        # Taken before anything is read, so that what was read before an erasure is not kept after it.
+        self.turn_epoch, self.record_epoch = guard.store.tables.epoch, guard.store.records.epoch
         self._stack = ExitStack()
         self._conns: dict[str, Connection] = {}
         self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
 
     def __enter__(self) -> Views:
-        self._stack.enter_context(self._guard.store.runner.readers.reading())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -80,7 +81,9 @@ class Views:
     def _opened(self, name: str) -> Connection:
         conn = self._conns.get(name)
         if conn is None:
-            read = self._guard.store.runner.read(name, self._at_least)
+            store = self._guard.store
+            at_least = None if self._at_least is None else max(self._at_least, store.erased)
+            read = store.runner.read(name, at_least)
             conn = self._conns[name] = self._stack.enter_context(read)
         return conn
 
@@ -122,7 +125,7 @@ class Reader:
         """The readable records and what they say, by kind, then authority, then the newest first."""
         view, tables = views.of("curated", scope), self._store.records
         texts = tables.texts(view.conn, view.scopes)
-        current = tables.of(view.conn, view.scopes, now).current()
+        current = tables.of(view.conn, view.scopes, now, views.record_epoch).current()
         return [(record, texts.get(number, "")) for number, record in current if self.may_read(record)]
 
     def records_now(self, scope: Scope, record_ids: Sequence[str], now: datetime) -> dict[str, Record]:

@@ -26,7 +26,7 @@ from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.compose import Parts, Store, open_store
-from mnemolog.infra.settings import Settings
+from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.working import TaskState
@@ -64,7 +64,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        where: str | Path | Settings,
         *,
         principal: Principal = LOCAL_OPERATOR,
         settings: Settings | None = None,
@@ -76,16 +76,20 @@ class Memory:
         reranker: Reranker | None = None,
         extractor: Extractor | None = None,
     ) -> Self:
-        """Open the memory in a data directory, and create what is missing.
+        """Open the memory in a data directory, or with log and views at a postgresql:// url, or by settings.
 
+        What is missing is created. With a url or settings, locks, vectors and whatever has no url of its own are in
+        the data directory of the settings. settings: those of the environment where not given.
         background=False starts no thread: views then advance when they are read, nobody writes summaries, vectors
         wait for `operations.embed`, and candidates for `operations.extract`. embedder, reranker: of your own, instead
         of those of the settings; extractor: of your own, beside the rules.
         clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
-        another one (with background) takes over when it is gone. Raises KeysMissing; NotFound where create=False.
+        another one (with background) takes over when it is gone.
+        Raises InvalidInput for no such place or setting, KeysMissing, StoreUnavailable; NotFound where create=False.
         """
-        given, own = settings or Settings.load(), Parts(clock, ids, embedder, reranker, extractor)
-        with open_store(Path(path), given, create=create, own=own) as store:
+        path, given = placed(where, settings)
+        own = Parts(clock, ids, embedder, reranker, extractor)
+        with open_store(path, given, create=create, own=own) as store:
             memory = cls(store, principal)
             store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
         return memory
@@ -469,6 +473,14 @@ class Memory:
         if not self._guard.sees(ids):
             raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
+
+    def written(self, scope: Scope, key: str) -> Recorded | None:
+        """The event that was written in exactly this scope under this `key`, without its body; None if there is none.
+
+        So that a writer whose answer was lost finds out. Not for what named its people by `subjects=` alone.
+        """
+        self._guard.enter(Action.READ, scope)
+        return self._writer.written(scope, key)
 
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""

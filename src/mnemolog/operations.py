@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
-from mnemolog._erasing import Eraser
+from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes
 from mnemolog.domain.erasure import ErasureReceipt
@@ -33,11 +33,14 @@ from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FI
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
 from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
-from mnemolog.results import GateStatus, Parked, ProjectionStatus, Status
+from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
 """Events from which a rebuild gains more than another process costs to start."""
+_LOCAL_BLOBS = (
+    "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
+)
 
 
 class Operations:
@@ -227,9 +230,15 @@ class Operations:
         return self._auditor.context(event_id)
 
     def finish_erasures(self) -> list[ErasureReceipt]:
-        """Go on with the erasures that are not finished, as when a reader kept a file from being purged."""
+        """Go on with the erasures that are not finished, as when a reader kept a file from being purged.
+
+        Where several machines share the blobs, those are removed, too, that a crash left without their event a day ago.
+        """
         self._guard.enter_store(Action.OPERATE)
-        return self._eraser.finish()
+        finished = self._eraser.finish()
+        if self._store.blobs.shared:
+            remove_orphans(self._store)
+        return finished
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
         """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
@@ -251,17 +260,7 @@ class Operations:
         with store.runner.read("access") as conn:
             reads = access.count_by_action(conn)
         projections = self.projections()
-        warnings = [
-            *keys.warnings,
-            *(
-                f"{each.name} has parked events: see `projections parked`"
-                for each in projections
-                if each.parked
-            ),
-            *(_trouble(name, each) for name, each in self._workers() if each.crashes),
-        ]
         pending = tuple(note.stem for note in pending_notes(store.path))
-        warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
         return Status(
             path=str(store.path),
             head=store.log.head(),
@@ -269,7 +268,7 @@ class Operations:
             vectors=tuple(self.vectors()),
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
-            warnings=tuple(warnings),
+            warnings=(*keys.warnings, *self._warnings(projections, pending)),
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
@@ -281,6 +280,32 @@ class Operations:
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
+
+    def _warnings(self, projections: Sequence[ProjectionStatus], pending: Sequence[str]) -> Iterator[str]:
+        """What an operator should see to, besides the keys."""
+        settings = self._store.settings
+        for one in projections:
+            if one.parked:
+                yield f"{one.name} has parked events: see `projections parked`"
+        yield from (_trouble(name, each) for name, each in self._workers() if each.crashes)
+        if settings.database_url is not None and settings.blobs_url is None:
+            yield _LOCAL_BLOBS
+        yield from (f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending)
+
+    def health(self) -> Health:
+        """Whether the work in the background goes on; cheap enough to be asked every second."""
+        self._guard.enter_store(Action.INSPECT)
+        store, running = self._store, self._store.runner.health().running
+        return Health(store.log.head(), store.leadership.leads, running, dict(self._workers()))
+
+    def _sizes(self) -> dict[str, int]:
+        store, files = self._store, {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
+        paths = {name: store.path / file for name, file in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
+        if not store.blobs.shared:
+            sizes[BLOBS_FOLDER] = store.blobs.size()
+        return sizes
 
     def _behind(self) -> Iterator[ProjectionStatus]:
         """How far the workers of the gate are behind the log."""
@@ -306,15 +331,6 @@ class Operations:
         return GateStatus(
             candidates, reasons, people, since, passed.total_seconds(), dict(store.gate.refused())
         )
-
-    def _sizes(self) -> dict[str, int]:
-        """Bytes of the files and views that are there."""
-        store = self._store
-        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
-        paths = {name: store.path / file for name, file in files.items()}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
-        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
-        return {**sizes, BLOBS_FOLDER: store.blobs.size()}
 
     def _workers(self) -> Iterator[tuple[str, Trouble]]:
         """The background work of this process, and what went wrong in it."""

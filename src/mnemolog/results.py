@@ -13,6 +13,7 @@ from mnemolog.domain.gate.wording import WAITING
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import Evidence, Step
 from mnemolog.domain.scope import Scope
+from mnemolog.projections.supervision import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +271,23 @@ class ProjectionStatus:
     parked: int
     waiting: int
     state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The work in the background. leads: whether it is this process's; running: whether its thread for views runs.
+
+    troubles: of each part, since the start; a part with a backoff is being tried again.
+    """
+
+    head: int
+    leads: bool
+    running: bool
+    troubles: Mapping[str, Trouble]
+
+    @property
+    def failing(self) -> bool:
+        return any(trouble.backoff for trouble in self.troubles.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "history": (Action.READ, lambda m, e, r: m.history(U1, r)),
     "read_output": (Action.READ, lambda m, e, r: m.read_output(U1, e)),
     "log": (Action.INSPECT, lambda m, e, r: m.log()),
+    "written": (Action.READ, lambda m, e, r: m.written(U1, "k")),
     "wait": (Action.INSPECT, lambda m, e, r: m.wait(0, 0.01)),
     "erase": (Action.ERASE, lambda m, e, r: m.erase(U1, record=r)),
 }
@@ -58,6 +59,7 @@ STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "policy_document": (Action.INSPECT, lambda m, e, r: m.operations.policy_document()),
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
     "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
+    "health": (Action.INSPECT, lambda m, e, r: m.operations.health()),
     "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
     "parked": (Action.INSPECT, lambda m, e, r: m.operations.parked()),
     "verify_log": (Action.INSPECT, lambda m, e, r: m.operations.verify_log()),
