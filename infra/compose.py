@@ -35,7 +35,7 @@ from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, 
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.marks import check_mark
-from mnemolog.infra.model_loading import embedder_of, reranking_of
+from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
@@ -369,7 +369,7 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
+            extractors=extractors_of(settings, own.extractor),
         )
         undo.pop_all()
         return store

@@ -14,7 +14,7 @@ from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.kafka.connecting import check_reachable, connection
 from mnemolog.infra.kafka.working import FaustWorker
-from mnemolog.infra.roles.kafka import opened_places
+from mnemolog.infra.roles.beside import opened_places
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.ports import Projection
