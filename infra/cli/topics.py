@@ -104,7 +104,8 @@ def key(call: Call, new: New = False, drop_old: DropOld = False) -> None:
 
     Example: mnemolog topics key
     """
-    from mnemolog.infra.roles.kafka import ingest_key_file, ingest_keys
+    from mnemolog.infra.roles.beside import ingest_key_file
+    from mnemolog.infra.roles.kafka import ingest_keys
     from mnemolog.infra.settings import Settings
 
     settings = Settings.load(data=call.data)

@@ -18,10 +18,11 @@ require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
 import psycopg  # noqa: E402
 
-from mnemolog.domain.errors import InvalidInput, StoreUnavailable  # noqa: E402
+from mnemolog.domain.errors import InvalidInput, StoreUnavailable, VersionConflict  # noqa: E402
 from mnemolog.domain.events import TurnRecorded  # noqa: E402
 from mnemolog.infra.clock import SystemClock  # noqa: E402
 from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
+from mnemolog.infra.postgres.privileges import privileges  # noqa: E402
 
 pytestmark = pytest.mark.postgres
 
@@ -100,11 +101,8 @@ def test_a_role_needs_no_more_than_to_insert_and_select(
 ) -> None:
     """The tables belong to somebody else; the writer can neither change nor delete."""
     opener().append([draft("a")])
-    sql.execute(f"CREATE ROLE writer_{schema} LOGIN")
-    sql.execute(f"GRANT USAGE ON SCHEMA {schema} TO writer_{schema}")
-    sql.execute(f"GRANT SELECT, INSERT ON {schema}.stored_events TO writer_{schema}")
-    sql.execute(f"GRANT SELECT, UPDATE ON SEQUENCE {schema}.stored_events_positions TO writer_{schema}")
-    url = postgres_url.replace("postgres@", f"writer_{schema}@")
+    sql.execute(privileges(schema))
+    url = postgres_url.replace("postgres@", f"{schema}_writer@")
     with PostgresEventLog(url, PlainSealer(), SystemClock(), schema=schema) as log:
         assert log.append([draft("b")])[0].position == 2
         assert log.verify() == 2
@@ -217,6 +215,31 @@ def test_a_commit_that_was_overtaken_is_planned_anew_or_refused(
             begun.append([draft("c")])
     assert begun.append([draft("d")])[0].version == (5 if alone else 4)
     assert begun.verify() == begun.head()
+
+
+def test_who_was_overtaken_decides_by_what_there_is(opener: Opener) -> None:
+    """A writer that believed to be alone refuses, repeats and appends by what another has written meanwhile."""
+    one, other = opener(), opener()
+
+    def overtake(**options: Any) -> int:
+        for text in "ab":
+            one.append([draft(text)])
+        assert one._storage._alone
+        return other.append([draft("x", **options)])[0].version
+
+    version = overtake()
+    with pytest.raises(VersionConflict, match=f"at version {version}"):
+        one.append([draft("c", expected_version=version - 1)])
+    version = overtake()
+    assert one.append([draft("c", expected_version=version)])[0].version == version + 1
+    overtake(key="k")
+    again = one.append([draft("x", key="k")])[0]
+    assert again.duplicate
+    overtake(key="l")
+    both = one.append([draft("x", key="l"), draft("y", key="m")])
+    assert [receipt.duplicate for receipt in both] == [True, False]
+    head = one.head()
+    assert one.verify() == other.head() == head
 
 
 # Slow and late writers ---------------------------------------------------------------------------------------------
