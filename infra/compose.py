@@ -321,13 +321,7 @@ def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
     return FileRootKey(settings.root_key_file or path / ROOT_KEY_FILE)
 
 
-def _assemble(
-    path: Path,
-    settings: Settings,
-    leadership: Leadership,
-    own: Parts,
-    moving: bool,
-) -> Store:
+def _assemble(path: Path, settings: Settings, leadership: Leadership, own: Parts, moving: bool) -> Store:
     clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
@@ -336,9 +330,8 @@ def _assemble(
         catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(
-            log, VectorFolder(path, settings, lambda: leadership.leads), settings, own.embedder, blobs
-        )
+        places = VectorFolder(path, settings, lambda: leadership.leads)
+        vectors = _vectors(log, places, settings, own.embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
