@@ -33,6 +33,7 @@ from mnemolog.projections import catalog
 Progress = Callable[[str, int, int], None]
 """Called with (step, done, of) now and then."""
 
+_FOLDING: Final = "views"
 _IMPORTS: Final = "imports"
 _PAGE: Final = 500
 _LEAVES: Final = 10_000
@@ -123,6 +124,8 @@ class _Move:
         self._from, self._to = (place_of(one.path, one.settings) for one in (source, target))
         self._carried = self._large = 0
         self._generation = source.vault.generation()
+        self._folded = False
+        """Whether a run before this one had everything in the target that views are folded from."""
 
     def run(self) -> MoveReceipt:
         self._check()
@@ -132,7 +135,7 @@ class _Move:
             "verification": self._verify,
             "large outputs": self._blobs,
             "vectors": self._files,
-            "views": self._views,
+            _FOLDING: self._views,
         }
         with self._source.log.frozen():
             for step, do in steps.items():
@@ -159,6 +162,7 @@ class _Move:
         if left is not None and left.state == ARRIVING:
             raise StoreMoved(f"the move from {left.other} into {self._from} is not finished: run that first")
         unfinished = arrived is not None and arrived.state == ARRIVING
+        self._folded = unfinished and arrived is not None and arrived.step == _FOLDING
         if left is not None and not (left.other == self._to and unfinished):
             raise StoreMoved(f"this memory was moved to {left.other}: open it there, or move it back")
         self._check_log()
@@ -230,7 +234,8 @@ class _Move:
         before = {name: live(name) for name in runner.names()}
         self._target.adopt(adopted_policy(self._target.log) or DEFAULT_POLICY)
         self._target.refold(lambda at, of: self._tell(step, at, of))
-        behind = {lag.projection for lag in runner.lag() if self._carried or lag.lag}
+        # What was folded before the large outputs came lacks what is in them.
+        behind = {lag.projection for lag in runner.lag() if self._carried or lag.lag or not self._folded}
         due = [name for name in runner.names() if name in behind and live(name) == before[name]]
         for number, name in enumerate(due):
             tell = partial(self._tell_more, step, number * head, len(due) * head)

@@ -41,7 +41,9 @@ def fill(memory: Memory) -> None:
     memory.record_tool_result(U1, output="large output\n" * 12_000, key="large")
     note = memory.remember(U1, "Reports go out as Excel", slot=("report", "format"))
     memory.correct(U1, note.record_id, "Reports go out as PDF", reason="asked")
-    memory.operations.adopt_policy("version: 1\nmemory: {kinds: [fact, preference]}\npersonal: {email: keep}\n")
+    memory.operations.adopt_policy(
+        "version: 1\nmemory: {kinds: [fact, preference]}\npersonal: {email: keep}\n"
+    )
     memory.remember(U2, "a step that is not kept", kind="procedure")
     memory.record_turn(U2, role="user", content="write to min@example.com")
     memory.set_state(U2, "task", {"step": 3, "β": "é"})
