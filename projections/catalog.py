@@ -91,6 +91,7 @@ class Catalog:
     version = version_of("1")
     topics: frozenset[str] | None = None
     bodies = False
+    by_owner = True
 
     def __init__(self) -> None:
         self._scopes = ScopeNumbers(_sessionless)

@@ -1,4 +1,4 @@
-"""Fixtures for every test, and Hypothesis profiles: `ci` (the default, the same examples every time), `explore`."""
+"""Fixtures for every test, and Hypothesis profiles: `ci` (the default: the same each time), `short`, `explore`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ from support import shared_data_folder
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, max_examples=30, suppress_health_check=SLOW_IS_FINE
+)
+settings.register_profile(
+    "short",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=8,
+    suppress_health_check=SLOW_IS_FINE,
 )
 settings.register_profile(
     "explore", deadline=None, max_examples=1000, print_blob=True, suppress_health_check=SLOW_IS_FINE

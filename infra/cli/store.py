@@ -15,9 +15,9 @@ from mnemolog.infra.cli.output import size
 if TYPE_CHECKING:
     from mnemolog.results import GateStatus, Status
 
-_LOG: Final = "log.db"
 _OWN: Final = (
-    _LOG, "keys.db", "root.key", "lock", "views", "blobs", "imports", "erasures", "lost+found"
+    "log.db", "keys.db", "root.key", "lock", "opening.lock", "users.lock", "views", "blobs", "imports", "erasures",
+    "lost+found",
 )  # fmt: skip
 """How the names begin that a data directory may hold before its log is there."""
 
@@ -43,7 +43,7 @@ def init(call: Call, path: Place = None, force: Force = False) -> None:
     Example: mnemolog init ./data
     """
     call = call.at(path)
-    before = (call.data / _LOG).exists()
+    before = _is_there(call.data)
     if not (before or force):
         _refuse_foreign(call.data)
     with call.memory(create=True) as memory:
@@ -58,6 +58,13 @@ def init(call: Call, path: Place = None, force: Force = False) -> None:
     call.out.pairs({"root key": key})
     _warnings(call, found)
     call.out.say(f"Next: mnemolog import FILE --data {call.data}")
+
+
+def _is_there(data: Path) -> bool:
+    from mnemolog.infra.compose import exists
+    from mnemolog.infra.settings import Settings
+
+    return exists(data, Settings.load())
 
 
 def _refuse_foreign(path: Path) -> None:

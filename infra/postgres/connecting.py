@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
+from zlib import crc32
 
 import psycopg
 from psycopg import Connection
@@ -82,6 +85,17 @@ def configure(conn: Connection[Any], settings: dict[str, str]) -> None:
         "SELECT " + ",".join(["set_config(%s, %s, false)"] * len(settings)),
         [word for setting in settings.items() for word in setting],
     )
+
+
+@contextmanager
+def turn(url: str, name: str, patience: float = 60.0) -> Iterator[None]:
+    """Only one process is inside, by the name. Raises StoreUnavailable after `patience` seconds."""
+    try:
+        with connect(parameters(url), {"lock_timeout": f"{int(patience * 1000)}ms"}) as conn:
+            conn.execute("SELECT pg_advisory_lock(%s, 2)", (crc32(name.encode()) - (1 << 31),))
+            yield
+    except psycopg.Error as error:
+        raise typed(error, "another process does not get done, or the database is away") from error
 
 
 def adapt_text(conn: Connection[Any]) -> None:

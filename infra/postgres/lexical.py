@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -26,8 +25,14 @@ if TYPE_CHECKING:  # brings numpy along
     from mnemolog.projections.postings import Postings
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
-_PACKED = Struct("!hiqiqiiii").pack
-"""Term, document, scope and how often, as COPY takes them."""
+_ROW = [
+    ("columns", ">i2"),
+    *(("b1", ">i4"), ("term", ">i8")),
+    *(("b2", ">i4"), ("doc", ">i8")),
+    *(("b3", ">i4"), ("scope", ">i4")),
+    *(("b4", ">i4"), ("times", ">i4")),
+]
+"""A posting as COPY takes it: how many columns there are, then bytes and value of each."""
 
 
 class PostgresLexicalIndex:
@@ -69,11 +74,7 @@ class PostgresLexicalIndex:
         copy_packed(
             conn,
             f"COPY {self._postings} (term, doc, scope, times) FROM STDIN (FORMAT BINARY)",
-            [
-                _PACKED(4, 8, _hashed(term), 8, doc, 4, scope, 4, times)
-                for doc, scope, tokens in docs
-                for term, times in Counter(tokens).items()
-            ],
+            [_packed(docs)],
         )
         self._count(conn, docs, 1)
 
@@ -196,6 +197,24 @@ class PostgresLexicalIndex:
 
 def _checksum(tokens: Sequence[str]) -> int:
     return crc32(" ".join(tokens).encode())
+
+
+def _packed(docs: Sequence[LexicalDocument]) -> bytes:
+    """All postings of these documents."""
+    import numpy as np
+
+    terms, times, sizes = list[int](), list[int](), list[int]()
+    for _, _, tokens in docs:
+        counts = Counter(tokens)
+        terms.extend(map(_hashed, counts))
+        times.extend(counts.values())
+        sizes.append(len(counts))
+    rows = np.empty(len(terms), _ROW)
+    rows["columns"], rows["term"], rows["times"] = 4, terms, times
+    rows["doc"], rows["scope"] = (np.repeat([each[at] for each in docs], sizes) for at in (0, 1))
+    for bytes_of, column in {"b1": "term", "b2": "doc", "b3": "scope", "b4": "times"}.items():
+        rows[bytes_of] = rows.dtype[column].itemsize
+    return rows.tobytes()
 
 
 @lru_cache(maxsize=65_536)

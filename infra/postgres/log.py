@@ -107,6 +107,10 @@ class PostgresEventLog:
         """As the port says."""
         return self._reader.read_stream(stream, after_version, bodies)
 
+    def decode(self, position: int, state: bytes) -> Recorded:
+        """An event from what is stored of it, as `sealed` gives it; opened."""
+        return self.codec.decode(position, state)
+
     def head(self) -> int:
         """As the port says; commits of other processes count."""
         return self._reader.head()

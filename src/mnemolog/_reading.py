@@ -223,12 +223,13 @@ class Reader:
         others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
         return [self._shown(one, view) for one in others if self.may_read(one)]
 
-    def withdrawn_records(self, person: Scope, topic: str | None) -> list[str]:
-        """The records of a person, or those of them about a topic."""
+    def withdrawn_records(self, person: Scope, topic: str | None) -> list[tuple[Scope, str]]:
+        """The records of a person, or those of them about a topic, each with its scope."""
         asked = replace(person, organization=ANY, project=ANY)
         with self._view("curated", asked, None, frozenset()) as view:
             theirs = [number for number, ids in view.scopes.items() if ids.user is not None]
-            return gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
+            found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
+            return [(self._store.vault.names(view.scopes[scope]), record) for record, scope in found]
 
     def may_read(self, record: Record) -> bool:
         """Whether the policy lets the principal's role read it."""

@@ -112,11 +112,13 @@ def test_settings_twice() -> None:
         "postgresql://me:hunter2@127.0.0.1/name?no_such_option=1",
     ],
 )
-def test_a_password_is_in_no_error(url: str) -> None:
-    """Unreachable or malformed: the error is typed, and neither it nor its cause shows the password."""
+def test_a_password_is_in_no_error(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Unreachable or malformed: the error is typed, and neither it, its cause nor any log shows the password."""
+    caplog.set_level("DEBUG")
     pytest.importorskip("psycopg_pool")
     with pytest.raises((InvalidInput, StoreUnavailable)) as raised:
         Memory.open(url, **QUIET)
+    assert "hunter2" not in caplog.text
     chain: BaseException | None = raised.value
     while chain is not None:
         assert "hunter2" not in f"{chain!r}"

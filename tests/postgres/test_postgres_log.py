@@ -18,7 +18,7 @@ require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
 import psycopg  # noqa: E402
 
-from mnemolog.domain.errors import InvalidInput, StoreUnavailable  # noqa: E402
+from mnemolog.domain.errors import InvalidInput, StoreUnavailable, VersionConflict  # noqa: E402
 from mnemolog.domain.events import TurnRecorded  # noqa: E402
 from mnemolog.infra.clock import SystemClock  # noqa: E402
 from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
@@ -216,6 +216,31 @@ def test_a_commit_that_was_overtaken_is_planned_anew_or_refused(
             begun.append([draft("c")])
     assert begun.append([draft("d")])[0].version == (5 if alone else 4)
     assert begun.verify() == begun.head()
+
+
+def test_who_was_overtaken_decides_by_what_there_is(opener: Opener) -> None:
+    """A writer that believed to be alone refuses, repeats and appends by what another has written meanwhile."""
+    one, other = opener(), opener()
+
+    def overtake(**options: Any) -> int:
+        for text in "ab":
+            one.append([draft(text)])
+        assert one._storage._alone
+        return other.append([draft("x", **options)])[0].version
+
+    version = overtake()
+    with pytest.raises(VersionConflict, match=f"at version {version}"):
+        one.append([draft("c", expected_version=version - 1)])
+    version = overtake()
+    assert one.append([draft("c", expected_version=version)])[0].version == version + 1
+    overtake(key="k")
+    again = one.append([draft("x", key="k")])[0]
+    assert again.duplicate
+    overtake(key="l")
+    both = one.append([draft("x", key="l"), draft("y", key="m")])
+    assert [receipt.duplicate for receipt in both] == [True, False]
+    head = one.head()
+    assert one.verify() == other.head() == head
 
 
 # Slow and late writers ---------------------------------------------------------------------------------------------
