@@ -327,7 +327,7 @@ class Runner:
     def _go_round(self) -> None:
         seen = self._log.head()
         with self._round:
-            behind = [] if self._paused.is_set() else [n for n in self._shared if self._is_behind(n, seen)]
+            behind = [] if self._paused.is_set() else self._behind(seen)
             moved = [self._push(name) for name in behind]
         if any(moved):
             if not any(self._is_behind(name, seen) for name in behind):
@@ -337,6 +337,13 @@ class Runner:
             self._stopping.wait(self._poll)
         else:
             self._log.wait(seen, self._poll)
+
+    def _behind(self, head: int) -> list[str]:
+        """Which views are to be advanced. A trouble of another one is over: a reader has advanced it meanwhile."""
+        behind = [name for name in self._shared if self._is_behind(name, head)]
+        for name in self._shared.keys() - behind:
+            self._supervisors[name].worked()
+        return behind
 
     def _is_behind(self, name: str, head: int) -> bool:
         lane = self._lane(name)
@@ -487,12 +494,4 @@ def _stalled(lane: Lane, target: int) -> str:
     return f"{where}: see `mnemolog projections lag`, then retry"
 
 
-__all__ = [
-    "BATCH",
-    "Health",
-    "Lag",
-    "Progress",
-    "Runner",
-    "SystemClock",
-    "ViewCondition",
-]
+__all__ = ["BATCH", "Health", "Lag", "Progress", "Runner", "SystemClock", "ViewCondition"]
