@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ READER: Final = Scope("bench", user="u", session="reading")
 
 
 class Careless:
-    """Takes every sentence of a tool's output for a fact and is certain of it: the worst that a model may do."""
+    """Takes every sentence of a tool's output, or every part of its JSON, for a certain fact: the worst of models."""
 
     version = "careless-1"
     at_rest = False
@@ -40,9 +41,15 @@ class Careless:
         return [tuple(_all(one.text)) if one.role == "tool" else () for one in sources]
 
 
+_PART: Final = re.compile(r"[^\n{}\[\],;]{8,300}")
+MOST: Final = 15
+"""Candidates of one text: below what is taken for a burst."""
+
+
 def _all(text: str) -> Iterator[Candidate]:
-    for one in list(sentences(text))[:50]:
-        span, content = (one.start, one.end), text[one.start : one.end]
+    whole = [(one.start, one.end) for one in sentences(text)]
+    for span in (whole or [one.span() for one in _PART.finditer(text)])[-MOST:]:
+        content = text[slice(*span)]
         yield Candidate(
             "fact", content, span, content, span, "team", None, negated=False, confidence=1.0, rule="all"
         )
@@ -276,7 +283,7 @@ def _let_in(attacks: Sequence[str], tool: str, policy: str | None) -> float | No
 def benign(data: Path, goals: Goals) -> None:
     """Ordinary outputs of trusted tools: how much of what they state is held, and how much of it gets in."""
     public = Public(data)
-    texts = [text for _, some in public.benign() for text in some]
+    texts = [text for _, some in public.benign() for text in (some if len(some) < 500 else some[::6])]
     goals.part(
         f"Benign: {len(texts)} ordinary outputs of a trusted tool, every sentence a candidate, in per cent"
     )
@@ -298,12 +305,15 @@ def benign(data: Path, goals: Goals) -> None:
 
 
 def _held(texts: Sequence[str], trusted: bool) -> float | None:
-    """Share of the texts of which a statement waits for a person."""
+    """Share of the texts of which a statement waits for a person, or anything is dropped."""
     with opened(extractor=Careless()) as memory:
         events = given(trusting(memory) if trusted else memory, texts, TOOL)
         memory.operations.extract()
-        waiting = [one for one in memory.records(READER, status=["held"]) if states(str(one.content))]
-    held = {events[event] for one in waiting for event in one.event_ids if event in events}
+        memory.operations.catch_up(timeout=600)
+        waiting = memory.review.list(READER, limit=1_000_000)
+        dropped = memory.review.list(READER, status=["log only"], limit=1_000_000)
+    held = {events[one.found_in] for one in waiting if one.content is not None and states(one.content)}
+    held |= {events[one.found_in] for one in dropped}
     return percent(len(held), len(texts))
 
 

@@ -10,7 +10,7 @@ A message: "MNR1", the length of the head (4 bytes, big-endian), the head as JSO
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Final, Protocol
@@ -133,12 +133,19 @@ class CachedRecord:
         return begun and all(end is None or now_us < end for end in over)
 
 
+Message = tuple[int, bytes, bytes | None]
+"""Partition, key, value."""
+
+
 class RecordsTopic(Protocol):
     @property
     def rebuilds(self) -> int: ...
 
-    def stored(self) -> Iterator[tuple[int, bytes, bytes | None]]:
+    def stored(self) -> Iterator[Message]:
         """Partition, key and value of every message that is there. Raises StoreUnavailable."""
+
+    def news(self) -> Iterator[Message]:
+        """Those that came since `stored` or `news` was asked, as far as they are here. Raises StoreUnavailable."""
 
     def partitions(self) -> int:
         """Raises StoreUnavailable."""
@@ -150,7 +157,7 @@ class RecordsTopic(Protocol):
 class Current(Protocol):
     """The view: `projections.current.CurrentRecords`."""
 
-    def look(self) -> tuple[bool, Iterator[ScopeRecords]]: ...
+    def look(self, again: Collection[ScopeIds] = ()) -> tuple[bool, Iterator[ScopeRecords]]: ...
     def noted(self) -> None: ...
 
 
@@ -167,7 +174,9 @@ class _Published:
 
 
 class RecordsPublisher:
-    """Keeps the topic as the view is. It keeps no place of its own: what it has sent is what the topic holds.
+    """Keeps the topic as the view is. It keeps no place of its own: what was sent is what the topic holds.
+
+    It reads along, so that another one, which may be slower and send what is no longer so, is set right.
 
     sent, tombstones, fillers: messages. segment_seconds: how long the topic keeps a segment open.
     """
@@ -187,6 +196,7 @@ class RecordsPublisher:
         self._supervisor = Supervisor(0.2, 5.0)
         self._published: dict[str, _Published] = {}
         self._of_scope: dict[ScopeIds, set[str]] = {}
+        self._doubtful: set[ScopeIds] = set()
         self._due: dict[int, float] = {}
         self._partitions = 0
         self.sent = self.tombstones = self.fillers = 0
@@ -215,14 +225,8 @@ class RecordsPublisher:
         """Take up what the topic holds, also what another one has sent."""
         self._partitions = self._topic.partitions()
         self._published, self._of_scope, self._due = {}, {}, {}
-        for partition, key, value in self._topic.stored():
-            if key == FILLER:
-                continue
-            if value is None:
-                self._forget(key.decode())
-            else:
-                one = SealedRecord.decode(value)
-                self._remember(one.id, _Published(one.scope, one.mark, partition))
+        for message in self._topic.stored():
+            self._heard(*message)
         # What was replaced before may still be in an open segment.
         self._replaced(range(self._partitions))
 
@@ -230,7 +234,10 @@ class RecordsPublisher:
         """Send what changed, and the fillers that are due; whether anything was sent."""
         before = self.sent + self.tombstones + self.fillers
         self._seals.refresh()
-        everything, changed = self._view.look()
+        for message in self._topic.news():
+            self._heard(*message)
+        again, self._doubtful = self._doubtful, set()
+        everything, changed = self._view.look(again)
         seen: set[ScopeIds] = set()
         for scope in changed:
             seen.add(scope.scope)
@@ -241,6 +248,21 @@ class RecordsPublisher:
         self._view.noted()
         self._fill()
         return self.sent + self.tombstones + self.fillers > before
+
+    def _heard(self, partition: int, key: bytes, value: bytes | None) -> None:
+        """The topic's word counts; where it is not what was sent from here, the scope is looked at again."""
+        if key == FILLER:
+            return
+        known = self._published.get(key.decode())
+        if value is None:
+            if known is not None:
+                self._doubtful.add(known.scope)
+                self._forget(key.decode())
+            return
+        one = SealedRecord.decode(value)
+        if known is None or known.mark != one.mark:
+            self._doubtful.add(one.scope)
+            self._remember(one.id, _Published(one.scope, one.mark, partition))
 
     def _publish(self, scope: ScopeIds, records: Sequence[Record]) -> None:
         wanted = {record.id: record for record in records if record.content is not None}
@@ -322,14 +344,14 @@ class RecordsCache:
     So an erasure closes it at once, whatever the topic still holds. Not thread-safe.
     """
 
-    def __init__(self, topic: Callable[[float], Iterable[tuple[bytes, bytes | None]]], seals: Seals) -> None:
+    def __init__(self, topic: Callable[[float], Iterable[Message]], seals: Seals) -> None:
         self._topic, self._seals = topic, seals
         self._records: dict[str, SealedRecord] = {}
 
     def refresh(self, wait: float = 0.0) -> int:
         """Take in what came, waiting so many seconds for a first message; how many messages that were."""
         count = 0
-        for key, value in self._topic(wait):
+        for _, key, value in self._topic(wait):
             count += 1
             if value is None:
                 self._records.pop(key.decode(), None)

@@ -239,8 +239,9 @@ class Vectorising:
         elif (
             index is not None
         ):  # of a store that had an embedder: empty it, it is made anew when it is needed
-            index.begin("", 1, "")
-            index.activate()
+            with index.exclusively():
+                index.begin("", 1, "")
+                index.activate()
 
     def forget(self) -> None:
         """Drop the vectors that are kept in memory."""
@@ -268,7 +269,8 @@ class Vectorising:
         last = erased[-1].position if erased else 0
         index = self._stored_index()
         if index is not None:
-            index.compact(last)
+            with index.exclusively():
+                index.compact(last)
             return True
         deadline = time.monotonic() + _PATIENCE
         while (clean := self._files.erased_elsewhere()) is not None and clean < last:

@@ -200,11 +200,18 @@ class ConflictResolved(Event):
 @event("QuarantineReviewed")
 @dataclass(frozen=True, slots=True)
 class QuarantineReviewed(Event):
-    """A person approved, rejected or edited a held record. decision: approve, reject or edit."""
+    """A person approved, rejected or edited a held record. decision: approve, reject or edit.
+
+    content and all that follows: what was approved, so that the decision stands whatever becomes of the candidate.
+    """
 
     decision: str = clear()
     content: str | None = None
     reason: str | None = None
+    kind: str | None = None
+    slot: tuple[str, str] | None = None
+    sensitivity: str | None = None
+    evidence: tuple[Json, ...] = ()
     findings: tuple[Json, ...] = clear(())
 
 

@@ -75,7 +75,7 @@ def _apply(course: _Course, row: Assertion) -> None:
         return
     if row.act in (Act.STATED, Act.ADMITTED):
         _state(course, row)
-    elif row.act in STATING:
+    elif row.act in STATING or (row.act is Act.APPROVED and course.held is None and row.content is not None):
         _correct(course, row)
     elif row.act in (Act.RETRACTED, Act.REJECTED):
         _retract(course, row)

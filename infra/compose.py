@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
-from shutil import rmtree
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.accesses import Accesses
 from mnemolog.consumers.extracting import Directory
+from mnemolog.consumers.partitions import partition_of
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
@@ -34,12 +34,13 @@ from mnemolog.infra.gating import GateWorkers
 from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
-from mnemolog.infra.model_loading import embedder_of, reranking_of
+from mnemolog.infra.marks import check_mark
+from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
-from mnemolog.infra.vector_folder import INDEX_FOLDER, VECTORS_FILE, VectorFolder
+from mnemolog.infra.vector_folder import VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -73,7 +74,8 @@ WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
 _HEARD: Final = frozenset({PolicyAdopted.topic, *ERASURE})
 _PAGE: Final = 500
-__all__ = ["VECTORS_FILE", "Store", "open_store"]
+_REFOLD_SECONDS: Final = 3600.0
+__all__ = ["Store", "open_store"]
 
 
 @dataclass(slots=True)
@@ -198,8 +200,9 @@ class Store:
         self._heard = self.log.look()
         self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
         if self.leadership.leads:
-            lead()
-        if background:
+            with suppress(*([StoreUnavailable] if self.settings.workers else [])):  # before the first worker
+                lead()
+        if background and not self.settings.workers:
             if self.leadership.leads:
                 self._start()
             self.leadership.watch(lambda: self._take_over(lead), self._watch)
@@ -229,8 +232,19 @@ class Store:
         self.runner.know(self._folded_under(policy))
 
     def refold(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Rebuild, beside the live ones, the views that the policy decides about; then switch."""
-        self.runner.change(self._folded_under(self.policy), progress)
+        """Rebuild, beside the live ones, the views that the policy decides about; then switch. Workers do so together.
+
+        Raises ProjectionStalled where they do not get done in an hour.
+        """
+        if self.settings.workers:
+            self.runner.await_versions(self._folded_under(self.policy), _REFOLD_SECONDS)
+        else:
+            self.runner.change(self._folded_under(self.policy), progress)
+
+    def folded(self) -> list[Projection]:
+        """Every projection, under the policy that decides now."""
+        changed = {projection.name: projection for projection in self._folded_under(self.policy)}
+        return [changed.get(projection.name, projection) for projection in self.runner.projections]
 
     def _folded_under(self, policy: Policy) -> tuple[Projection, ...]:
         return self.curated.under(policy.gate), self.turns.under(policy.gate.masked)
@@ -267,9 +281,11 @@ class Parts:
 
 @contextmanager
 def open_store(
-    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None
+    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None, moving: bool = False
 ) -> Iterator[Store]:
     """Open a data directory, made if missing and `create`.
+
+    moving: also what was moved, or is being moved; else that raises StoreMoved.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
@@ -287,7 +303,7 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            store = _assemble(path, settings, leadership, own)
+            store = _assemble(path, settings, leadership, own, moving)
             store.reranking = reranking_of(settings, own.reranker)
             try:
                 yield store
@@ -316,21 +332,17 @@ def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
     return FileRootKey(settings.root_key_file or path / ROOT_KEY_FILE)
 
 
-def _assemble(
-    path: Path,
-    settings: Settings,
-    leadership: Leadership,
-    own: Parts,
-) -> Store:
+def _assemble(path: Path, settings: Settings, leadership: Leadership, own: Parts, moving: bool) -> Store:
     clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
-        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
+        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
         gate = (adopted_policy(log) or DEFAULT_POLICY).gate
         blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
         catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership, settings.index), settings, own.embedder, blobs)
+        folder = VectorFolder(path, settings, lambda: leadership.leads)
+        vectors = _vectors(log, folder, settings, own.embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -350,7 +362,7 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
+            extractors=extractors_of(settings, own.extractor),
         )
         undo.pop_all()
         return store
@@ -370,20 +382,24 @@ def exists(path: Path, settings: Settings) -> bool:
 
 
 def _files(
-    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool, moving: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
-    vault, log = _keys_and_log(path, settings, clock, undo)
+    vault, log = _keys_and_log(path, settings, clock, undo, moving=moving)
     views = _views(path, settings, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views
 
 
-def _keys_and_log(path: Path, settings: Settings, clock: Clock, undo: ExitStack) -> tuple[Vault, Log]:
+def _keys_and_log(
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, moving: bool = False
+) -> tuple[Vault, Log]:
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
+    if not moving:
+        check_mark(log.stored.mark())
     return vault, log
 
 
@@ -452,15 +468,16 @@ def _searched(
 
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:
     projections = [*read, Summaries(), Working(), Accessed()]
-    return Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
+    waits = (lambda: log.stats()["position"]) if settings.workers else None
+    parts: dict[str, Any] = {"clock": clock, "batch_size": settings.batch_size}
+    return Runner(log, views, projections, **parts, place=partition_of, waits=waits)
 
 
 def _vectors(
     log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: SealedBlobs
 ) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
-    if files.leadership.leads and files.kind == "none":
-        rmtree(files.path / INDEX_FOLDER, ignore_errors=True)  # nobody would erase in it
+    files.tidy()
     return Vectorising(log, files, made, exact_up_to=settings.exact_up_to, large=blobs)
 
 

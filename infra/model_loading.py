@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.reranking import Reranker, Reranking
 
@@ -42,3 +43,12 @@ def _reranker(folder: Path) -> Reranker:
     from mnemolog.infra.embedders import FolderReranker
 
     return FolderReranker(folder)
+
+
+def extractors_of(settings: Settings, given: Extractor | None) -> Sequence[Extractor]:
+    """The rules, and beside them the given one, else the model of the settings, else none."""
+    if given is None and settings.extractor_url is not None:
+        from mnemolog.infra.models import model_extractor
+
+        given = model_extractor(settings)
+    return (Rules(),) if given is None else (Rules(), given)

@@ -53,6 +53,11 @@ class DatabasePlaces:
             found = conn.execute(select(self._table.c.place).where(self._table.c.name == name)).scalar()
         return None if found is None else bytes(found)
 
+    def all(self) -> dict[str, bytes]:
+        """Every place by its name. Raises StoreUnavailable."""
+        with self._begun() as conn:
+            return {name: bytes(place) for name, place in conn.execute(select(self._table))}
+
     def save(self, name: str, before: bytes | None, now: bytes) -> bool:
         """As the port says. Raises StoreUnavailable."""
         table = self._table

@@ -5,6 +5,7 @@ Urls may hold a password: they are secrets, and no error shows them.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from mnemolog.domain.errors import InvalidInput
 
 PREFIX = "MNEMOLOG_"
+SECRETS = "MNEMOLOG_SECRETS"
 BUILT_IN = ("usem3", "none")
 FILES = "files"
 
@@ -37,6 +39,9 @@ class Settings(BaseSettings):
     blobs_url: where large texts go, for several machines: a bucket of an S3-compatible store, s3://bucket/prefix (with
         ?endpoint=http://host:port, &region=name; the credentials are AWS_* variables), or a shared folder.
     index: "edge" keeps an index of vectors for large scopes; "none" compares one by one in all of them.
+    qdrant_url: a Qdrant server for the vector index of several machines, whose log is in PostgreSQL; without one a
+        large scope is searched by a scan of its vectors. qdrant_key: its API key; never printed.
+    workers: other processes fold the views and embed; this one appends and reads. Needs a database_url.
     batch_size: events that a projection folds in one transaction.
     blob_threshold: bytes of a text above which it goes to the blob store and the event keeps a preview.
     embedder: "usem3" (built in, offline), "none" (recall by words alone), a folder with an ONNX model, or the base
@@ -49,7 +54,8 @@ class Settings(BaseSettings):
     kafka: the servers of a Kafka cluster, host:port with commas between. kafka_prefix: what its topics begin with;
         kafka_partitions: how many the events topic is made with; kafka_replication: copies of each, -1 for what the
         cluster's default is. kafka_security, kafka_sasl, kafka_user,
-        kafka_password, kafka_ca_file: how it wants to be spoken to.
+        kafka_password, kafka_ca_file: how it wants to be spoken to. kafka_session_seconds: how long a worker may be
+        silent before its partitions are given to others.
     ingest_key_file: the private keys that ingest opens sealed messages with; a file in the data directory if not set.
     ingest_role: as whom ingest writes what runtimes send: agent, user, or service; it sets how far that is trusted.
     health_port: where a served role answers on 127.0.0.1 how it is; 0 for nowhere.
@@ -69,6 +75,9 @@ class Settings(BaseSettings):
     blobs_url: str | None = None
     index: Literal["edge", "none"] = "edge"
     database_schema: str = Field(default="mnemolog", pattern="^[a-z][a-z0-9_]{0,30}$")
+    qdrant_url: str | None = None
+    qdrant_key: SecretStr | None = None
+    workers: bool = False
     batch_size: int = Field(default=1000, ge=1, le=100_000)
     blob_threshold: int = Field(default=65_536, ge=1024)
     embedder: str = "usem3"
@@ -91,6 +100,7 @@ class Settings(BaseSettings):
     kafka_user: str | None = None
     kafka_password: SecretStr | None = None
     kafka_ca_file: Path | None = None
+    kafka_session_seconds: float = Field(default=30.0, ge=1, le=600)
     ingest_key_file: Path | None = None
     ingest_role: Literal["agent", "user", "service"] = "agent"
     health_port: int = Field(default=0, ge=0, le=65_535)
@@ -99,6 +109,13 @@ class Settings(BaseSettings):
     def _one_root_key(self) -> Self:
         if self.root_key is not None and self.root_key_file is not None:
             raise ValueError(f"set {PREFIX}ROOT_KEY or {PREFIX}ROOT_KEY_FILE, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _a_database_for_many(self) -> Self:
+        for name, given in (("QDRANT_URL", self.qdrant_url), ("WORKERS", self.workers)):
+            if given and self.database is None:
+                raise ValueError(f"{PREFIX}{name} is for views in PostgreSQL: set {PREFIX}DATABASE_URL too")
         return self
 
     @field_validator("database_url", "keys_url", "views_url")
@@ -121,6 +138,12 @@ class Settings(BaseSettings):
         """The database that has the views; None where they are files."""
         chosen = self.views_url or self.database_url
         return None if chosen is None or chosen.get_secret_value() == FILES else chosen
+
+    @property
+    def database(self) -> tuple[str, str] | None:
+        """Url and schema of the database that has views and vectors; None where they are files."""
+        url = self.views_database
+        return None if url is None else (url.get_secret_value(), self.database_schema)
 
     def having(self, **changes: Any) -> Self:
         """These settings with others in some places, checked again. Raises InvalidInput."""
@@ -152,9 +175,13 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **values: Any) -> Self:
-        """The settings of the environment, under the given values. Raises InvalidInput, which shows no value."""
+        """The settings of the environment, under the given values. Raises InvalidInput, which shows no value.
+
+        In the folder that MNEMOLOG_SECRETS names, a file such as `mnemolog_database_url` holds one that the
+        environment does not.
+        """
         try:
-            return cls(**values)
+            return cls(**{"_secrets_dir": os.environ.get(SECRETS) or None, **values})
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             raise InvalidInput("; ".join(_sentence(one) for one in found)) from None

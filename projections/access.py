@@ -117,6 +117,7 @@ class Accessed:
     """The projection. It takes no part in erasures: nothing in it says anything."""
 
     name = "access"
+    by_owner = True
     version = version_of("1")
     topics: frozenset[str] | None = frozenset({_ASSEMBLED, MemoryAccessed.topic})
     bodies = False

@@ -70,7 +70,7 @@ class Curated:
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
         self.tables = Tables(self.metadata)
-        self.gatekeeper = Gatekeeper(self.metadata, Gate(policy), self.scopes.table)
+        self.gatekeeper = Gatekeeper(self.metadata, Gate(policy), self.scopes.table, self.tables.assertions)
         self.lexical, self.analyzer = lexical, analyzer
         records = self.tables.records
         self._names = ["at", *(column.name for column in records.c if column.name != "number")]
@@ -240,7 +240,7 @@ class Curated:
         rows, judged = t.assertions, t.feedback
         touched = self._records_of(conn, select(rows.c.record).where(rows.c.event_id.in_(events)))
         touched |= self._records_of(conn, select(judged.c.target).where(judged.c.event_id.in_(events)))
-        touched |= self.gatekeeper.forget(conn, events, rows)
+        touched |= self.gatekeeper.forget(conn, events)
         conn.execute(update(rows).where(rows.c.event_id.in_(events)).values(tombstone_values()))
         for table in (t.citations, t.subjects, judged):
             conn.execute(delete(table).where(table.c.event_id.in_(events)))

@@ -206,6 +206,10 @@ def _said(event: Event, sources: Sequence[str]) -> Values:
     content = getattr(event, "content", None)
     if content is not None:
         said |= {"content": content, "form": statement_key(content)}
+    if isinstance(event, QuarantineReviewed):
+        said |= {"kind": event.kind, "sensitivity": event.sensitivity, "evidence": _cited(event.evidence, ())}
+        if event.slot is not None:
+            said["entity"], said["attribute"] = event.slot
     if isinstance(event, MemoryStated | MemoryCorrected):
         said |= {"valid_from": event.valid_from, "valid_to": event.valid_to, "expires_at": event.expires_at}
         said["evidence"] = _cited(event.evidence, sources)
@@ -261,7 +265,7 @@ def assertion_from(row: Row[Any]) -> Assertion:
     values["act"], values["tier"] = Act(values["act"]), Tier(values["tier"])
     values["subjects"] = _tuple(values["subjects"])
     values["rejected"] = _tuple(values["rejected"])
-    values["evidence"] = _evidence(values["evidence"])
+    values["evidence"] = unpacked(values["evidence"])
     return Assertion(**values)
 
 
@@ -285,7 +289,7 @@ def record_from(row: Row[Any]) -> Record:
     values["status"] = Status(values["status"])
     values["trust"], values["authority"] = Tier(values["trust"]), Tier(values["authority"])
     values["subjects"] = _tuple(values["subjects"])
-    values["evidence"] = _evidence(values["evidence"])
+    values["evidence"] = unpacked(values["evidence"])
     return Record(**values)
 
 
@@ -296,7 +300,8 @@ def _packed(evidence: Evidence) -> list[Any]:
     return [evidence.event_id, tier, evidence.start, evidence.end]
 
 
-def _evidence(stored: str | None) -> tuple[Evidence, ...]:
+def unpacked(stored: str | None) -> tuple[Evidence, ...]:
+    """Evidence as a row holds it."""
     return tuple(_unpacked(*item) for item in orjson.loads(stored)) if stored else ()
 
 

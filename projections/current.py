@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,16 +38,22 @@ class CurrentRecords:
         self._file: ViewFile | None = None
         self._seen: dict[int, int] = {}
         self._noted: dict[int, int] = {}
+        self._numbers: dict[ScopeIds, int] = {}
 
-    def look(self) -> tuple[bool, Iterator[ScopeRecords]]:
-        """Whether this is all there is, and the scopes with changes. What was given counts as seen after `noted`."""
+    def look(self, again: Collection[ScopeIds] = ()) -> tuple[bool, Iterator[ScopeRecords]]:
+        """Whether this is all there is, and the scopes with changes, or asked for again.
+
+        What was given counts as seen after `noted`.
+        """
+        for scope in again:
+            self._seen.pop(self._numbers.get(scope, 0), None)
         self._views.refresh()
         file = self._views.live(self._curated.name)
         if file is None:
             return False, iter(())
         anew = file != self._file
         if anew:
-            self._file, self._seen = file, {}
+            self._file, self._seen, self._numbers = file, {}, {}
         self._noted = {}
         return anew, self._changed(file)
 
@@ -70,5 +76,7 @@ class CurrentRecords:
         found: dict[int, list[Record]] = {scope: [] for scope in scopes}
         for record in self._view.records(conn, scopes, self._clock.now()):
             found[record.scope].append(record)
-        for scope, records in found.items():
-            yield ScopeRecords(self._curated.scopes.scope(conn, scope), tuple(records))
+        for number, records in found.items():
+            scope = self._curated.scopes.scope(conn, number)
+            self._numbers[scope] = number
+            yield ScopeRecords(scope, tuple(records))

@@ -184,8 +184,10 @@ def by_index(
 ) -> Cosines:
     """The `limit` nearest turns, windows and passages as the index knows them, and every record exactly."""
     query.require(scan.space)
+    held = [scope for scope in scopes if rows.sample_mark(query.space, scope, Kind.PASSAGE, 1)[0]]
     turns, windows, passages = (
-        nearest(rows, index, query, scopes, limit, kind) for kind in (Kind.TURN, Kind.WINDOW, Kind.PASSAGE)
+        nearest(rows, index, query, some, limit, kind)
+        for kind, some in ((Kind.TURN, scopes), (Kind.WINDOW, scopes), (Kind.PASSAGE, held))
     )
     records = scan.scores(query, scopes, Kind.RECORD)
     spread = scan.spread(query, scopes, Kind.TURN), scan.spread(query, scopes, Kind.WINDOW)

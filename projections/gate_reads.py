@@ -13,6 +13,7 @@ from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import Act, Status
 from mnemolog.projections.curated import Curated
+from mnemolog.projections.curated_rows import unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class OutcomeRow:
     rule: str | None
     asked: bool
     content: str | None
+    start: int | None
+    end: int | None
     kind: str | None
     slot: tuple[str, str] | None
     sensitivity: str | None
@@ -89,13 +92,15 @@ def acts_of_people(conn: Connection, curated: Curated) -> dict[str, int]:
     return {row.act: row.times for row in conn.execute(query)}
 
 
-def of_topic(conn: Connection, curated: Curated, scopes: Collection[int], topic: str | None) -> list[str]:
-    """The records of these scopes that were found to be about a topic; all of them for None."""
+def of_topic(
+    conn: Connection, curated: Curated, scopes: Collection[int], topic: str | None
+) -> list[tuple[str, int]]:
+    """The records of these scopes that were found to be about a topic, with their scopes; all of them for None."""
     o, r = curated.gatekeeper.tables.outcomes.c, curated.tables.records.c
-    query = select(r.id).where(r.scope.in_(scopes), r.status != Status.FORGOTTEN.value)
+    query = select(r.id, r.scope).where(r.scope.in_(scopes), r.status != Status.FORGOTTEN.value)
     if topic is not None:
-        query = select(o.record).distinct().where(o.scope.in_(scopes), o.topic == topic)
-    return sorted(conn.execute(query).scalars())
+        query = select(o.record, o.scope).distinct().where(o.scope.in_(scopes), o.topic == topic)
+    return sorted((record, scope) for record, scope in conn.execute(query))
 
 
 def _rows(
@@ -106,7 +111,17 @@ def _rows(
     limit: int | None = None,
 ) -> list[OutcomeRow]:
     o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
-    said = (a.content, a.kind, a.entity, a.attribute, a.sensitivity, a.occurred_at, a.recorded_at, a.session)
+    said = (
+        a.evidence,
+        a.content,
+        a.kind,
+        a.entity,
+        a.attribute,
+        a.sensitivity,
+        a.occurred_at,
+        a.recorded_at,
+        a.session,
+    )
     query = select(
         o.event_id, o.position, o.record, o.scope, o.source, o.verdict, o.why, o.voices, o.trust, o.topic,
         o.extractor, o.rule, o.asked, *said,
@@ -116,6 +131,7 @@ def _rows(
 
 def _outcome(row: Any) -> OutcomeRow:
     slot = None if row.entity is None or row.attribute is None else (row.entity, row.attribute)
+    spans = [one for one in unpacked(row.evidence) if one.event_id == row.source]
     return OutcomeRow(
         event_id=row.event_id,
         position=row.position,
@@ -131,6 +147,8 @@ def _outcome(row: Any) -> OutcomeRow:
         rule=row.rule,
         asked=row.asked,
         content=row.content,
+        start=spans[0].start if spans else None,
+        end=spans[0].end if spans else None,
         kind=row.kind,
         slot=slot,
         sensitivity=row.sensitivity,

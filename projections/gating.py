@@ -15,6 +15,7 @@ from mnemolog.domain.events import (
     Event,
     MemoryCorrected,
     MemoryStated,
+    QuarantineReviewed,
     Recorded,
 )
 from mnemolog.domain.gate.admission import Decision, Reason
@@ -92,8 +93,9 @@ def _rates(metadata: MetaData) -> Table:
 class Gatekeeper:
     """Judges what the fold brings, and weighs a record's candidates whenever one of them is touched."""
 
-    def __init__(self, metadata: MetaData, gate: Gate, scopes: Table) -> None:
+    def __init__(self, metadata: MetaData, gate: Gate, scopes: Table, assertions: Table) -> None:
         self.tables, self.gate, self._scopes = GateTables(metadata), gate, scopes
+        self._assertions = assertions
         outcomes = self.tables.outcomes
         self._settled = (
             update(outcomes)
@@ -106,7 +108,7 @@ class Gatekeeper:
     def judge(self, conn: Connection, recorded: Recorded, assertion: Assertion) -> Assertion:
         """The assertion as it may be kept. Outcomes are written at once: an event that is folded twice counts once."""
         event = recorded.event
-        if isinstance(event, MemoryStated | MemoryCorrected):
+        if isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
             if self.gate.plain and not event.findings and not getattr(event, "signs", ()):
                 return assertion
             assertion, outcome = judge_stated(assertion, event, self.gate)
@@ -116,7 +118,7 @@ class Gatekeeper:
 
     def judge_found(self, conn: Connection, recorded: Recorded, frame: Mapping[str, Any]) -> Assertion:
         """The assertion of a candidate. frame: what every assertion has."""
-        rate = self._rate(conn, recorded)
+        rate = self._rate(conn, recorded, again=self._is_known(conn, recorded.envelope.id))
         if not isinstance(recorded.event, Event):
             return Assertion(**{**frame, "act": Act.FOUND}, forgotten=True)
         assert isinstance(recorded.event, CandidatesExtracted)
@@ -124,7 +126,12 @@ class Gatekeeper:
         insert_new(conn, self.tables.outcomes, [_row(assertion, outcome)])
         return assertion
 
-    def _rate(self, conn: Connection, recorded: Recorded) -> Rate:
+    def _is_known(self, conn: Connection, event_id: str) -> bool:
+        """Whether the event was folded before."""
+        query = select(self._assertions.c.position).where(self._assertions.c.event_id == event_id)
+        return conn.execute(query).first() is not None
+
+    def _rate(self, conn: Connection, recorded: Recorded, *, again: bool) -> Rate:
         """Counted from the readable side of events, which an erasure leaves as it is."""
         voice = str(recorded.envelope.clear.get("voice", ""))
         hour = recorded.envelope.occurred_at[:_HOUR]
@@ -132,13 +139,16 @@ class Gatekeeper:
         rows = conn.execute(select(table.c.hour, table.c.found).where(table.c.voice == voice)).fetchall()
         before = [found for other, found in rows if other < hour]
         now = 1 + sum(found for other, found in rows if other == hour)
+        rate = Rate(now, sum(before) / len(before) if before else 0.0)
+        if again:
+            return rate
         counted = insert(conn, table).values(voice=voice, hour=hour, found=now)
         conn.execute(
             counted.on_conflict_do_update(
                 index_elements=[table.c.voice, table.c.hour], set_={"found": table.c.found + 1}
             )
         )
-        return Rate(now, sum(before) / len(before) if before else 0.0)
+        return rate
 
     def consent(self, conn: Connection, recorded: Recorded) -> None:
         """Keep what a person agreed to, or took back."""
@@ -199,7 +209,8 @@ class Gatekeeper:
         if not last:
             return _NOBODY
         granted = frozenset(topic for topic, yes in last.items() if yes and topic)
-        return Consents(granted, withdrawn=last.get(_ANYTHING) is False)
+        back = frozenset(topic for topic, yes in last.items() if not yes and topic)
+        return Consents(granted, back, withdrawn=last.get(_ANYTHING) is False)
 
     def withdrawn(self, conn: Connection) -> frozenset[int]:
         """The scopes of persons who have taken back that anything is kept of them."""
@@ -210,12 +221,12 @@ class Gatekeeper:
 
     # Erasure --------------------------------------------------------------------------------------------------------
 
-    def forget(self, conn: Connection, events: Collection[str], assertions: Table) -> set[str]:
+    def forget(self, conn: Connection, events: Collection[str]) -> set[str]:
         """Drop what became of these events; their assertions are again what they would be had nobody looked.
 
         Returns the records that lose a consent.
         """
-        table, chunk = self.tables.outcomes, list(events)
+        table, assertions, chunk = self.tables.outcomes, self._assertions, list(events)
         rows = conn.execute(select(table.c.event_id, table.c.stated).where(table.c.event_id.in_(chunk)))
         for event_id, stated in rows.fetchall():
             conn.execute(update(assertions).where(assertions.c.event_id == event_id).values(act=stated))

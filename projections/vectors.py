@@ -8,6 +8,7 @@ a part other than 0; where vectors are listed, a passage goes by its number, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from hashlib import blake2b
@@ -297,6 +298,9 @@ class VectorIndex(Protocol):
     @property
     def flushed(self) -> int:
         """The change number up to which it is on disk."""
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """No other process changes it inside. Raises StoreUnavailable where another one does not get done."""
 
     def begin(self, space: str, dimensions: int, identity: str) -> None:
         """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""

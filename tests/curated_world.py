@@ -11,8 +11,10 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
 from mnemolog.domain.events import (
+    CLEAR_FIELDS,
     FORGOTTEN,
     MEMORY,
+    CandidatesExtracted,
     ContentErased,
     Envelope,
     Event,
@@ -23,10 +25,14 @@ from mnemolog.domain.events import (
     MemoryRetracted,
     MemoryStated,
     Part,
+    QuarantineReviewed,
     Recorded,
     SubjectErased,
+    TurnRecorded,
 )
+from mnemolog.domain.gate.candidates import Candidate, stored
 from mnemolog.domain.normalise import slot_key, statement_key
+from mnemolog.domain.policy import DEFAULT, GatePolicy
 from mnemolog.domain.principal import Role, Tier
 from mnemolog.domain.scope import ANY, Scope, ScopeIds
 from mnemolog.infra.stem import default_analyzer
@@ -65,7 +71,7 @@ class Log:
         version = 1 + sum(e.envelope.stream == stream for e in self.events)
         when = (at or START + timedelta(minutes=position)).isoformat()
         about = tuple(subjects) if subjects is not None else (scope.user or scope.tenant,)
-        clear = {"target": event.target, "rating": event.rating} if isinstance(event, FeedbackGiven) else {}
+        clear = {name: getattr(event, name) for name in CLEAR_FIELDS[event.topic]}
         envelope = Envelope(
             id=f"{position:032x}",
             topic=event.topic,
@@ -111,6 +117,33 @@ class Log:
     def confirm(self, target: Recorded, role: Role = Role.USER) -> Recorded:
         return self.append(MemoryConfirmed(), target.envelope.stream, target.envelope.scope, role)
 
+    def say(self, content: str, scope: ScopeIds = MIN, **rest: object) -> Recorded:
+        """A turn, or with a tier of its own something that was returned."""
+        return self.append(TurnRecorded("user", content), "session", scope, **rest)  # type: ignore[arg-type]
+
+    def find(self, source: Recorded, value: str, slot: tuple[str, str] | None, voice: str = "v") -> Recorded:
+        """What a worker finds in a source whose text is all statement."""
+        content = source.event.content  # type: ignore[union-attr]
+        entity, attribute = slot or ("user", None)
+        at = content.index(value)
+        candidate = Candidate(
+            kind="fact", content=content, span=(0, len(content)), value=value, value_span=(at, at + len(value)),
+            entity=entity, attribute=attribute, negated=False, confidence=0.9, rule="test",
+        )  # fmt: skip
+        event = CandidatesExtracted(
+            (stored(candidate),), {"role": "user", "who": None, "length": len(content)}, "rules-1", voice, "h"
+        )
+        stream = f"f-{statement_key(str(slot) + candidate.statement)[:16]}-{source.envelope.scope.user}"
+        envelope = source.envelope
+        when = datetime.fromisoformat(envelope.occurred_at)
+        return self.append(
+            event, stream, envelope.scope, Role.SERVICE, tier=envelope.origin, at=when, sources=(envelope.id,)
+        )
+
+    def review(self, target: Recorded, decision: str, content: str | None = None) -> Recorded:
+        event = QuarantineReviewed(decision, content)
+        return self.append(event, target.envelope.stream, target.envelope.scope, Role.USER)
+
     def rate(
         self, target: Recorded, rating: str, scope: ScopeIds = MIN, subjects: Sequence[str] | None = None
     ) -> Recorded:
@@ -137,10 +170,10 @@ class Log:
 
 
 @contextmanager
-def view() -> Iterator[tuple[Connection, Curated]]:
+def view(policy: GatePolicy = DEFAULT.gate) -> Iterator[tuple[Connection, Curated]]:
     """An empty curated view in memory, inside a transaction."""
     engine = create_engine("sqlite://", poolclass=StaticPool)
-    curated = Curated(SqliteLexicalIndex("words"), default_analyzer())
+    curated = Curated(SqliteLexicalIndex("words"), default_analyzer(), policy)
     try:
         with engine.begin() as conn:
             curated.create(conn)
@@ -160,8 +193,10 @@ def fold(
         at, turn = at + size, turn + 1
 
 
-def dumped(events: Sequence[Recorded], sizes: Sequence[int] = (500,)) -> list[tuple[object, ...]]:
-    with view() as (conn, curated):
+def dumped(
+    events: Sequence[Recorded], sizes: Sequence[int] = (500,), policy: GatePolicy = DEFAULT.gate
+) -> list[tuple[object, ...]]:
+    with view(policy) as (conn, curated):
         fold(conn, curated, events, sizes)
         return list(curated.dump(conn))
 

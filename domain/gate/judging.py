@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from mnemolog.domain.events import CandidatesExtracted, Event, MemoryCorrected, MemoryStated, Recorded
+from mnemolog.domain.events import (
+    CandidatesExtracted,
+    Event,
+    MemoryCorrected,
+    MemoryStated,
+    QuarantineReviewed,
+    Recorded,
+)
 from mnemolog.domain.gate.admission import (
     Decision,
     Outcome,
@@ -16,7 +23,7 @@ from mnemolog.domain.gate.admission import (
     admit,
 )
 from mnemolog.domain.gate.candidates import Candidate, restored
-from mnemolog.domain.gate.findings import Finding
+from mnemolog.domain.gate.findings import Finding, mask
 from mnemolog.domain.gate.instructions import Sign
 from mnemolog.domain.gate.weighing import Judged
 from mnemolog.domain.normalise import slot_key, statement_key
@@ -188,8 +195,10 @@ def _expiry(gate: Gate, kind: str, occurred_at: str) -> str | None:
 def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assertion, Outcomes | None]:
     """A statement or a correction, masked, held or dropped where the policy says so; as it was, where it does not."""
     content, kind = assertion.content, assertion.kind or "fact"
-    if not isinstance(event, MemoryStated | MemoryCorrected) or content is None:
+    if content is None or not isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
         return assertion, None
+    if not isinstance(event, MemoryStated):
+        return _masked(assertion, content, event.findings, gate), None
     candidate = Candidate(
         kind, content, (0, len(content)), content, (0, len(content)), "", None, negated=False,
         confidence=1.0, rule="stated",
@@ -209,6 +218,15 @@ def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assert
     policy = replace(admission, floors=floors, extractor=None, confirm=frozenset(), confirm_explicit=False)
     outcome = admit(candidate, facts, policy, ())
     return _gated(assertion, outcome, gate, kind)
+
+
+def _masked(
+    assertion: Assertion, content: str, findings: Sequence[Mapping[str, Any]], gate: Gate
+) -> Assertion:
+    """What people correct and decide stands under every policy; what may not show is hidden in it."""
+    found = [one for one in map(Finding.of, findings) if one.sort in gate.policy.masked]
+    hidden = mask(content, found)
+    return replace(assertion, content=hidden, form=statement_key(hidden)) if found else assertion
 
 
 def _gated(

@@ -30,10 +30,23 @@ _VERBS: Final = words(
 )
 _LEAD: Final = r"(?:(?:please|kindly|now|then|next|first|finally|just|simply|also|only|always|never|instead|henceforth|again|quietly|silently|secretly|immediately|do not|don['’]t|\w+ly)[, ]+)*"
 _CLAUSE: Final = r"(?:(?:if|when|whenever|before|after|while|once|unless|whatever|from now on|to|in|for|at) [^.;\n]{1,80}?[,:] )?"
+_NO_VERB: Final = words(
+    "during including unlike with within without under over after before because despite through throughout regarding between like while when where "
+    "whether since from into onto upon about against among both only even once until unless though although if and or but for in on at by of as to is "
+    "are was were has have had does did can could would may might so then thus here there what who how why one near behind below above across along "
+    "around beside beyond down up off out past per plus toward towards via worth half twice not such quite which whose most many much few several "
+    "other another same sometimes often perhaps maybe rather almost nearly yet still also too monday tuesday wednesday thursday friday saturday "
+    "sunday today tonight tomorrow inside outside alongside concerning i we you he she they it this that these those everyone nobody the an a all every each any some no now then next first finally just simply always never instead again"
+)
+_ANY_VERB: Final = (
+    rf"(?!(?:{_NO_VERB})\b)[a-z]+(?<!ing)(?<!ed)(?<!s)(?<!ly)(?-i:(?= (?:the|an?|this|that|these|those|your|their|our|my|his|her|all|every|each|any|me|us|them|him)\b))"
+    r"(?! the great\b)"
+)
+"""Something that has an object and begins a sentence: few nouns do."""
 _ENGLISH: Final = re.compile(
-    rf"\A{_CLAUSE}{_LEAD}(?:{_VERBS})\b(?! (?:of|is|are|was|were|has|have|had|will|can|for the|in the|at|by|number|\d)\b)(?!['’:]|s\b|-\w)"
-    rf"(?! \w+ (?:is|are|was|were|has|have|had|will|can|covers?|contains?|ended|took|takes)\b)"
-    r"|\b(?:you|the (?:reader|model|assistant|agent)|your \w+(?: \w+)?) (?:must|should|shall|ought to|need to|needs to|have to|has to|(?:is|are) to) "
+    rf"\A(?:(?:assistant|agent|ai|bot|model|reader|system)[,:] )?{_CLAUSE}{_LEAD}(?:(?:{_VERBS})\b(?! (?:of|is|are|was|were|has|have|had|will|can|for the|in the|at|by|number|\d|limits?)\b)(?!['’:]|s\b|-\w)"
+    rf"(?! \w+ (?:is|are|was|were|has|have|had|will|can|covers?|contains?|ended|took|takes)\b)|{_ANY_VERB}|speak of\b|feel free\b|see to it\b|make sure\b|be sure\b|better not\b)"
+    r"|\b(?:you|the (?:reader|model|assistant|agent)|your \w+(?: \w+)?) (?:must|should|shall|ought to|need to|needs to|have to|has to|(?:is|are) to|had better) |\byou['’]d better\b"
     r"|;\s*(?:please |then |and )?(?:discard|ignore|delete|send|tell|use|trust|remove)\b",
     re.IGNORECASE,
 )
@@ -48,6 +61,12 @@ _KOREAN: Final = re.compile(
 _MUST: Final = re.compile(
     r"(?:야 ?(?:한다|합니다|해요|해|됩니다|된다|돼요)|면 ?안 ?(?:된다|됩니다|돼요|돼))\W*\Z"
 )
+_ADVISED: Final = re.compile(
+    r"(?:는 ?(?:게|것이|편이) ?(?:좋|낫|나)\S*|(?:주|하)시면 ?(?:됩니다|돼요|된다)|야지요?)\W*\Z"
+)
+_SAID_PLAINLY: Final = re.compile(
+    r"(?:[가-힣 ](?:해|와|써|봐|둬|놔|돼|켜|꺼|빼|내|가|자)|[려어아여겨쳐춰워꿔]|도 ?(?:된다|됩니다|돼요|돼))[.!~]*\Z"
+)
 _SUBJECT: Final = re.compile(r"[가-힣](?:은|는|이|가)\s")
 """Players must write down their moves; who is not named is the reader."""
 
@@ -57,6 +76,8 @@ def states(text: str) -> bool:
     bare = text.strip(_TRIMMED)
     if _QUESTION.search(text.strip()) or _KOREAN.search(text.strip()):
         return False
-    if _MUST.search(text) and not _SUBJECT.search(text):
+    if _ADVISED.search(text):
+        return False
+    if (_MUST.search(text) or _SAID_PLAINLY.search(text)) and not _SUBJECT.search(text):
         return False
     return _NAMED.match(bare) is not None or _ENGLISH.search(bare) is None

@@ -32,9 +32,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Consents:
-    """What the person of a scope agrees to. withdrawn: that memory is kept about them at all."""
+    """What the person of a scope agrees to, and what they took back. withdrawn: that memory is kept about them at all."""
 
     granted: frozenset[str] = frozenset()
+    taken_back: frozenset[str] = frozenset()
     withdrawn: bool = False
 
 
@@ -61,8 +62,7 @@ def weigh(
 ) -> tuple[list[Assertion], dict[str, Verdict]]:
     """The assertions of one record with the acts that they come to, and a verdict per candidate, by event."""
     ordered = sorted(rows, key=lambda row: row.position)
-    decided = [row.position for row in ordered if row.act in _DECIDED and row.human and not row.forgotten]
-    approved = max(decided, default=0)
+    approved, rejected = _last(ordered, _DECIDED), _last(ordered, frozenset({Act.REJECTED}))
     said, weighed, verdicts = _Said(), list[Assertion](), dict[str, Verdict]()
     for row in ordered:
         one = judged.get(row.event_id) if row.act in GATED else None
@@ -70,10 +70,13 @@ def weigh(
             weighed.append(row)
             _note(said, row)
             continue
-        verdict = _verdict(one, said, consents, approved=row.position < approved)
+        decided = None if row.position > max(approved, rejected) else approved > rejected
+        verdict = _verdict(one, said, consents, decided)
         verdicts[row.event_id] = verdict
         weighed.append(replace(row, act=_act(row, one, said, verdict)))
         _count(said, one, verdict)
+    if any(judged[event].consent in consents.taken_back for event in verdicts):
+        weighed = [row if row.forgotten else replace(row, act=Act.DROPPED) for row in weighed]
     return weighed, verdicts
 
 
@@ -87,14 +90,24 @@ def _note(said: _Said, row: Assertion) -> None:
         said.standing = "rejected"
 
 
-def _verdict(one: Judged, said: _Said, consents: Consents, *, approved: bool) -> Verdict:
+def _last(rows: Sequence[Assertion], acts: frozenset[Act]) -> int:
+    """The position of a person's last act of these; 0 for none."""
+    return max(
+        (row.position for row in rows if row.act in acts and row.human and not row.forgotten), default=0
+    )
+
+
+def _verdict(one: Judged, said: _Said, consents: Consents, decided: bool | None) -> Verdict:
+    """decided: whether a person approved it or rejected it since; None for neither."""
     decision, reasons = one.decision, list(one.reasons)
-    if consents.withdrawn:
+    if consents.withdrawn or one.consent in consents.taken_back:
         return Verdict(Decision.REJECT, (*reasons, Reason.WITHDRAWN))
     needs = one.consent is not None and one.consent not in consents.granted
     if needs:
         decision, reasons = max(decision, Decision.CONFIRM), [*reasons, Reason.NEEDS_CONSENT]
-    if approved:
+    if decided is False:
+        return Verdict(Decision.REJECT, (*reasons, Reason.REJECTED_BEFORE), 1)
+    if decided:
         return Verdict(Decision.ADMIT, (*reasons, Reason.APPROVED), 1)
     if decision is Decision.REJECT or said.standing is None:
         return Verdict(decision, tuple(reasons), 1)

@@ -15,8 +15,10 @@ from mnemolog.infra.cli import (
     governing,
     importing,
     logs,
+    moving,
     operating,
     reading,
+    reviewing,
     serving,
     stating,
     store,
@@ -67,11 +69,16 @@ reading.register(app, MEMORY)
 stating.register(app, MEMORY)
 erasing.register(app, MEMORY)
 reading.register_records(group("records", "List, show and explain what is remembered.", app, panel=MEMORY))
+reviewing.register(app, MEMORY, OPERATING)
+reviewing.register_review(group("review", "Decide about what waits for a person.", app, panel=MEMORY))
+reviewing.register_consent(group("consent", "What a user agrees to be remembered.", app, panel=MEMORY))
 working.register(group("state", "Where an agent is with the tasks of a session.", app, panel=MEMORY))
 governing.register_audit(
     group("audit", "Who was shown a record, and what a context held.", app, panel=OPERATING)
 )
-governing.register_policy(group("policy", "What decides about contexts and summaries.", app, panel=OPERATING))
+governing.register_policy(
+    group("policy", "What decides about memory, contexts and summaries.", app, panel=OPERATING)
+)
 logs.register(group("log", "Read and check the log of everything that happened.", app, panel=OPERATING))
 operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
@@ -80,6 +87,8 @@ serving.register(app, OPERATING)
 cluster.register(
     group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
 )
+moving.register(app, OPERATING)
+operating.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
 topics.register_topics(group("topics", "The Kafka topics of this memory.", app, panel=OPERATING))
 topics.register_letters(group("dlq", "Messages that ingest could not take.", app, panel=OPERATING))

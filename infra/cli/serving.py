@@ -8,7 +8,7 @@ import typer
 
 from mnemolog.infra.cli.command import Call, command
 
-RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="projections, relay, ingest")]
+RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="projections, relay, ingest, worker, embedder")]
 HealthPort = Annotated[
     int | None,
     typer.Option(

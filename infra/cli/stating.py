@@ -93,7 +93,7 @@ def remember(
             expected_version=expected_version,
         )
     again = receipt.version > 1 and not receipt.duplicate
-    _answer(call, receipt, "already known, evidence added" if again else "remembered")
+    answer(call, receipt, "already known, evidence added" if again else "remembered")
 
 
 def correct(
@@ -127,7 +127,7 @@ def correct(
             key=key,
             expected_version=expected_version,
         )
-    _answer(call, receipt, "corrected")
+    answer(call, receipt, "corrected")
 
 
 def retract(
@@ -177,7 +177,7 @@ def _act(
         )
         after = _status(memory, scope, record)
     same = after is not None and before == after != "current"
-    _answer(call, receipt, done, f" (nothing changed: it stays {after})" if same else "")
+    answer(call, receipt, done, f" (nothing changed: it stays {after})" if same else "")
 
 
 def _status(memory: Memory, scope: Scope, record: str) -> str | None:
@@ -191,7 +191,8 @@ def _status(memory: Memory, scope: Scope, record: str) -> str | None:
     return getattr(found, "status", None)
 
 
-def _answer(call: Call, receipt: Any, done: str, remark: str = "") -> None:
+def answer(call: Call, receipt: Any, done: str, remark: str = "") -> None:
+    """Say what was done to a record."""
     if call.out.as_json:
         call.out.document({"record_id": receipt.record_id, **_fields(receipt)})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,6 +57,8 @@ def _on_kafka(call: Call) -> Iterator[OnKafka]:
         raise InvalidInput(f"this needs {error.name}: pip install 'mnemolog[kafka]'") from None
     from mnemolog.infra.settings import Settings
 
+    # What it has to say of its connections is for processes that run on; here it is in the error.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     with on_kafka(Settings.load(data=call.data)) as kafka:
         yield kafka
 
@@ -101,7 +104,8 @@ def key(call: Call, new: New = False, drop_old: DropOld = False) -> None:
 
     Example: mnemolog topics key
     """
-    from mnemolog.infra.roles.kafka import ingest_key_file, ingest_keys
+    from mnemolog.infra.roles.beside import ingest_key_file
+    from mnemolog.infra.roles.kafka import ingest_keys
     from mnemolog.infra.settings import Settings
 
     settings = Settings.load(data=call.data)

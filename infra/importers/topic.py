@@ -14,4 +14,8 @@ def read_message(raw: bytes, number: int, apart: str) -> Entry:
         text = raw.decode()
     except UnicodeDecodeError:
         raise InvalidInput("the message is not UTF-8") from None
-    return entry_of(parse(text), number, apart)
+    try:
+        value = parse(text)
+    except InvalidInput:
+        raise InvalidInput("the message is not JSON, or nested too deeply") from None
+    return entry_of(value, number, apart)

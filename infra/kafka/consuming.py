@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 SESSION_SECONDS: Final = 10.0
 """After so long another member takes over the partitions of one that was killed."""
 _CALL_MS: Final = 10_000
-_READ_SECONDS: Final = 30.0
-_MANUAL: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_id": None}
+READ_SECONDS: Final = 30.0
+"""How long a topic that is read over may give nothing."""
+ALONE: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_id": None}
+"""The options of a consumer that is in no group."""
 
 
 class GroupSource:
@@ -125,15 +127,15 @@ def read_all(connection: Mapping[str, Any], topic: str) -> Iterator[Any]:
     from kafka.errors import KafkaError
 
     try:
-        with KafkaConsumer(**connection, **_MANUAL) as consumer:
+        with KafkaConsumer(**connection, **ALONE) as consumer:
             parts = [TopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
             consumer.assign(parts)
             ends = consumer.end_offsets(parts)
-            deadline = time.monotonic() + _READ_SECONDS
+            deadline = time.monotonic() + READ_SECONDS
             while any(consumer.position(part) < ends[part] for part in parts):
                 found = consumer.poll(timeout_ms=200)
                 if found:
-                    deadline = time.monotonic() + _READ_SECONDS
+                    deadline = time.monotonic() + READ_SECONDS
                 elif time.monotonic() > deadline:
                     raise unavailable(f"{topic} cannot be read", TimeoutError())
                 for messages in found.values():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from mnemolog.consumers.records import Message
 from mnemolog.consumers.relay import Outgoing
 from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.infra.kafka.connecting import check_reachable, unavailable
-from mnemolog.infra.kafka.consuming import read_all
+from mnemolog.infra.kafka.consuming import ALONE, READ_SECONDS
 from mnemolog.infra.kafka.producing import Producing
 
 if TYPE_CHECKING:
@@ -19,17 +22,21 @@ class KafkaRecords:
     """Implements `consumers.records.RecordsTopic`."""
 
     def __init__(self, connection: Mapping[str, Any], topic: str, producing: Producing) -> None:
-        self._connection, self._topic, self._producing = connection, topic, producing
+        self._topic, self._producing = topic, producing
+        self._following = Following(connection, topic)
 
     @property
     def rebuilds(self) -> int:
         return self._producing.rebuilds
 
-    def stored(self) -> Iterator[tuple[int, bytes, bytes | None]]:
+    def stored(self) -> Iterator[Message]:
         """As the port says."""
-        for message in read_all(self._connection, self._topic):
-            if message.key is not None:
-                yield message.partition, message.key, message.value
+        self._following.restart()
+        return self._following.to_the_end()
+
+    def news(self) -> Iterator[Message]:
+        """As the port says."""
+        return self._following(0.0)
 
     def partitions(self) -> int:
         """As the port says."""
@@ -38,6 +45,9 @@ class KafkaRecords:
     def publish(self, messages: Sequence[Outgoing]) -> None:
         """As the port says."""
         self._producing.send(self._topic, messages)
+
+    def close(self) -> None:
+        self._following.close()
 
 
 class Following:
@@ -51,21 +61,32 @@ class Following:
         self._consumer: KafkaConsumer | None = None
         self._next: dict[int, int] = {}
 
-    def __call__(self, wait: float) -> Iterator[tuple[bytes, bytes | None]]:
-        """Key and value of what came, until for a moment nothing more does."""
-        from kafka.errors import KafkaError
+    def __call__(self, wait: float) -> Iterator[Message]:
+        """What came, until for a moment nothing more does."""
+        with self._typed():
+            patience = wait
+            while found := self._opened().poll(timeout_ms=int(patience * 1000)):
+                yield from self._taken(found)
+                patience = 0.1 if wait else 0.0
 
-        try:
-            consumer, patience = self._opened(), wait
-            while found := consumer.poll(timeout_ms=int(patience * 1000)):
-                for part, messages in found.items():
-                    for message in messages:
-                        yield message.key or b"", message.value
-                        self._next[part.partition] = message.offset + 1
-                patience = 0.1
-        except KafkaError as error:
-            self.close()
-            raise unavailable(f"{self._topic} cannot be read", error) from error
+    def to_the_end(self) -> Iterator[Message]:
+        """Everything that is there when it is called."""
+        with self._typed():
+            consumer = self._opened()
+            ends = consumer.end_offsets(list(consumer.assignment()))
+            deadline = time.monotonic() + READ_SECONDS
+            while any(consumer.position(part) < end for part, end in ends.items()):
+                found = consumer.poll(timeout_ms=200)
+                if found:
+                    deadline = time.monotonic() + READ_SECONDS
+                elif time.monotonic() > deadline:
+                    raise unavailable(f"{self._topic} cannot be read", TimeoutError())
+                yield from self._taken(found)
+
+    def restart(self) -> None:
+        """From the beginning again."""
+        self.close()
+        self._next.clear()
 
     def close(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -78,12 +99,28 @@ class Following:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _taken(self, found: Mapping[Any, Any]) -> Iterator[Message]:
+        for part, messages in found.items():
+            for message in messages:
+                yield part.partition, message.key or b"", message.value
+                self._next[part.partition] = message.offset + 1
+
+    @contextmanager
+    def _typed(self) -> Iterator[None]:
+        from kafka.errors import KafkaError
+
+        try:
+            yield
+        except KafkaError as error:
+            self.close()
+            raise unavailable(f"{self._topic} cannot be read", error) from error
+
     def _opened(self) -> KafkaConsumer:
         if self._consumer is None:
             check_reachable(self._connection)
             from kafka import KafkaConsumer, TopicPartition
 
-            consumer = self._consumer = KafkaConsumer(**self._connection, group_id=None)
+            consumer = self._consumer = KafkaConsumer(**self._connection, **ALONE)
             numbers = consumer.partitions_for_topic(self._topic)
             if not numbers:
                 self.close()

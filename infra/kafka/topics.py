@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mnemolog.consumers.messages import Topics
 from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.infra.kafka.connecting import check_reachable, unavailable
+from mnemolog.infra.kafka.consuming import ALONE
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -137,7 +138,7 @@ class TopicAdmin:
     def _sizes(self, names: Sequence[str]) -> dict[str, int]:
         from kafka import KafkaConsumer, TopicPartition
 
-        with _typed(), KafkaConsumer(**self._connection) as consumer:
+        with _typed(), KafkaConsumer(**self._connection, **ALONE) as consumer:
             sizes = {}
             for name in names:
                 parts = [TopicPartition(name, one) for one in consumer.partitions_for_topic(name) or ()]

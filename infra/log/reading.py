@@ -8,7 +8,7 @@ from typing import Any
 
 from mnemolog.domain.events import Recorded
 from mnemolog.infra.log.codec import Codec
-from mnemolog.infra.log.storage import Row, Statements
+from mnemolog.infra.log.storage import Row, Statements, StoredRow
 from mnemolog.infra.log.verification import Progress, verify
 from mnemolog.projections.ports import Page, SealedPage
 
@@ -64,6 +64,16 @@ class Reader:
         """Up to `limit` pairs of position and leaf hash behind a position, in order."""
         with self._reading() as cursor:
             return self._statements.leaves(cursor, after, limit)
+
+    def rows(self, after: int, limit: int) -> list[StoredRow]:
+        """Up to `limit` rows, as they are stored, behind a position."""
+        with self._reading() as cursor:
+            return [row[1:] for row in self._statements.rows(cursor, after, limit)]
+
+    def mark(self) -> str | None:
+        """What was noted about the log as a whole, as that it was moved."""
+        with self._reading() as cursor:
+            return self._statements.mark(cursor)
 
     def verify(self, progress: Progress | None) -> int:
         """Recompute every leaf and check every number; how many events are right. Raises CorruptStore."""

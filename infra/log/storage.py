@@ -43,6 +43,9 @@ class Statements(Protocol):
     def rows(self, c: Any, after: int, limit: int) -> list[tuple[Any, ...]]:
         """Position, stream, version, topic, key, leaf and state, in position order."""
 
+    def mark(self, c: Any) -> str | None:
+        """What was noted about the log as a whole; None when nothing was."""
+
 
 class Overtaken(Exception):
     """Another writer was quicker: nothing was written, look around and write again."""

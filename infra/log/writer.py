@@ -9,6 +9,7 @@ from datetime import UTC
 from typing import Final
 
 from mnemolog.domain.errors import (
+    AnotherLog,
     CorruptStore,
     ErasedScope,
     IdempotencyConflict,
@@ -123,6 +124,24 @@ class Writer:
         seen, self._data_version = self._data_version, -1
         self._storage.commit(plan.rows, self._position + 1)
         return plan, seen
+
+    def carry(self, rows: Sequence[StoredRow], first: int) -> None:
+        """Store rows of another log as they are, at the positions from `first` on.
+
+        Raises AnotherLog where they would not follow what is stored, StoreUnavailable.
+        """
+        try:
+            self._look_around(self._storage.begin())
+            if self._position != first - 1:
+                raise AnotherLog(f"the target has {self._position} events where {first - 1} were expected")
+            self._storage.commit(rows, first)
+        except self._storage.failure as error:
+            self._fail()
+            raise self._storage.typed(error) from error
+        except BaseException:
+            self._fail()
+            raise
+        self._forget()
 
     def foreign_up_to(self, head: int) -> int:
         """Grows with every commit of another process that is found, by an append or by a head beyond our own."""

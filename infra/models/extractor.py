@@ -10,17 +10,21 @@ import hashlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
 
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.domain.gate.candidates import Source
+from mnemolog.domain.gate.credentials import credentials
+from mnemolog.domain.gate.findings import Scanner, mask, scan
+from mnemolog.domain.gate.identifiers import identifiers
 from mnemolog.domain.gate.ports import Found
 from mnemolog.domain.gate.prompting import PROMPT, READERS, SCHEMA, Unusable, checked, messages
 from mnemolog.domain.gate.sentences import READ
 from mnemolog.infra.endpoint import Endpoint, EndpointFailed
+from mnemolog.infra.scanning import library_secrets
 
 HOUR: Final = 3600.0
 KEPT: Final = 600.0
@@ -52,6 +56,7 @@ class ModelExtractor:
     most: messages of one call; characters: of the messages in one request; answer_tokens: of one answer.
     requests, tokens: what an hour may cost at most, retries too; tokens are the endpoint's count, or an estimate.
     patience: failures of one request after which, if the endpoint answers others, its messages are given up.
+    scanners: what they find is masked before anything is sent.
     timeout, retries, backoff: as of `Endpoint`. now: seconds, of a clock that never goes back.
     refused: how often something yielded no candidate, by reason.
     """
@@ -68,6 +73,7 @@ class ModelExtractor:
     timeout: float = 60.0
     retries: int = 2
     backoff: float = 1.0
+    scanners: Sequence[Scanner] = (identifiers, credentials, library_secrets)
     now: Callable[[], float] = time.monotonic
     refused: Counter[str] = field(default_factory=Counter)
     _form: int = 0
@@ -123,7 +129,7 @@ class ModelExtractor:
 
     def _read(self, sources: list[Source]) -> list[Found]:
         """What one request finds; where it finds nothing usable, what its halves find."""
-        chat = messages(sources)
+        chat = messages([self._clean(source) for source in sources])
         request = hashlib.sha256(orjson.dumps(chat)).hexdigest()
         _, known = self._known.get(request, (0, None))
         if isinstance(known, list):
@@ -143,6 +149,11 @@ class ModelExtractor:
                 found = [()]
         self._known[request] = self.now(), found
         return found
+
+    def _clean(self, source: Source) -> Source:
+        """The source as the endpoint may see it; what is masked can be quoted by nobody."""
+        text = source.text[:READ]
+        return replace(source, text=mask(text, scan(text, self.scanners)))
 
     def _asked(self, request: str, chat: list[dict[str, str]]) -> Any:
         """The answer to one request. Raises StoreUnavailable while it is not certain that its messages are at fault."""

@@ -13,6 +13,7 @@ from psycopg import Cursor
 
 from mnemolog.domain.errors import StoreClosed
 from mnemolog.domain.events import Draft, Receipt, Recorded
+from mnemolog.infra.log.carrying import Stored
 from mnemolog.infra.log.codec import Codec, Sealer
 from mnemolog.infra.log.group import GroupCommit, Request
 from mnemolog.infra.log.reading import Reader
@@ -60,6 +61,7 @@ class PostgresEventLog:
         self._writer = Writer(self._storage, self.codec, clock)
         self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)
+        self.stored = Stored(self._reader, self._writer, self._alone)
         self._bell = Doorbell(self._datastore.parameters, self._recorder.channel_name, self.head)
         self._committed, self._closed = 0, False
         self._callbacks: list[Callable[[int], None]] = []
@@ -105,6 +107,10 @@ class PostgresEventLog:
         """As the port says."""
         return self._reader.read_stream(stream, after_version, bodies)
 
+    def decode(self, position: int, state: bytes) -> Recorded:
+        """An event from what is stored of it, as `sealed` gives it; opened."""
+        return self.codec.decode(position, state)
+
     def head(self) -> int:
         """As the port says; commits of other processes count."""
         return self._reader.head()
@@ -138,6 +144,24 @@ class PostgresEventLog:
     def leaves(self, after: int, limit: int) -> list[Row]:
         """Up to `limit` pairs of position and leaf hash behind a position, in order."""
         return self._reader.leaves(after, limit)
+
+    def put_mark(self, mark: str | None, *, closed: bool = False) -> None:
+        """Note something about the log as a whole. closed: appends are refused from here on, whoever tries."""
+        self._check_open()
+        with self._typed_errors(), self._datastore.transaction(commit=True) as cursor:
+            self._recorder.put_mark(cursor, mark, closed=closed)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Nobody, in whatever process, appends inside the block: they wait, and give up with StoreUnavailable.
+
+        Raises StoreUnavailable at its end where the server may have let somebody in, as after a restart.
+        """
+        parameters, session = self._datastore.parameters, self._datastore.session
+        with self._typed_errors(), connect(parameters, session) as conn, conn.cursor() as cursor:
+            self._recorder.freeze(cursor)
+            yield
+            cursor.execute("SELECT 1")
 
     def verify(self, progress: Progress | None = None) -> int:
         """Recompute every leaf and check every number; how many events are right. Raises CorruptStore.
@@ -191,6 +215,12 @@ class PostgresEventLog:
             # After a restart of the server all idle connections are dead: one failure finds them all.
             self._datastore.pool.check()
             raise typed(error) from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._group.exclusive():
+            self._check_open()
+            yield
 
     def _check_open(self) -> None:
         if self._closed:

@@ -12,7 +12,9 @@ from mnemolog.infra.serving import Opening, Role
 from mnemolog.infra.settings import Settings
 
 ROLES: Final[Mapping[str, str]] = {
+    "embedder": "mnemolog.infra.roles.embedder:opened",
     "projections": "mnemolog.infra.roles.projections:opened",
+    "worker": "mnemolog.infra.roles.worker:opened",
     "relay": "mnemolog.infra.roles.relay:opened",
     "ingest": "mnemolog.infra.roles.ingest:opened",
     "records": "mnemolog.infra.roles.records:opened",

@@ -56,7 +56,7 @@ def opened(settings: Settings) -> Iterator[IngestRole]:
             source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
             try:
                 understand = understanding(ingest_keys(settings))
-                ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory))
+                ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory._writer))
                 yield IngestRole(ingest, source)
             finally:
                 source.close()

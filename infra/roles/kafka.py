@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mnemolog.consumers.messages import Topics
@@ -19,11 +18,9 @@ from mnemolog.infra.compose import WORKER, open_log, worker_of
 from mnemolog.infra.kafka.connecting import connection
 from mnemolog.infra.kafka.letters import Letters
 from mnemolog.infra.kafka.producing import Producing
-from mnemolog.infra.kafka.sealing import FILE as KEY_FILE
 from mnemolog.infra.kafka.sealing import IngestKeys
 from mnemolog.infra.kafka.topics import TopicAdmin
-from mnemolog.infra.places import FILE as PLACES_FILE
-from mnemolog.infra.places import DatabasePlaces
+from mnemolog.infra.roles.beside import ingest_key_file
 from mnemolog.infra.settings import Settings
 
 if TYPE_CHECKING:
@@ -105,34 +102,6 @@ def on_kafka(settings: Settings) -> Iterator[OnKafka]:
         yield OnKafka(settings, vault, log, clock)
 
 
-def ingest_key_file(settings: Settings) -> Path:
-    return settings.ingest_key_file or settings.data / KEY_FILE
-
-
 def ingest_keys(settings: Settings) -> IngestKeys:
     """The keys of the settings, made at the first use."""
     return IngestKeys.load(ingest_key_file(settings), create=True)
-
-
-@contextmanager
-def opened_places(settings: Settings) -> Iterator[DatabasePlaces]:
-    """Where readers of the log keep how far they are: beside the log."""
-    url = settings.database_url
-    if url is None:
-        places = DatabasePlaces(settings.data / PLACES_FILE)
-    else:
-        connect = _connecting(url.get_secret_value())
-        places = DatabasePlaces(connect=connect, schema=settings.database_schema)
-    try:
-        yield places
-    finally:
-        places.close()
-
-
-def _connecting(url: str) -> Callable[[], Any]:
-    import psycopg
-
-    from mnemolog.infra.postgres.connecting import parameters
-
-    options = parameters(url)
-    return lambda: psycopg.connect(**options)

@@ -24,7 +24,7 @@ MARGIN_SECONDS = 1.0
 
 
 class RecordsRole:
-    """Implements `infra.serving.Role`. Another one may run: both send the same."""
+    """Implements `infra.serving.Role`. Another one may run: they set each other right."""
 
     name = "records"
 
@@ -61,6 +61,7 @@ def opened(settings: Settings) -> Iterator[RecordsRole]:
             with Memory.open(settings) as memory:
                 yield RecordsRole(publisher(memory._store, topic, segment), producing)
         finally:
+            topic.close()
             producing.close()
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
+from typing import Final
 
 from mnemolog.consumers.relay import Relay
 from mnemolog.infra.kafka.producing import Producing, TopicPublisher
-from mnemolog.infra.roles.kafka import OnKafka, on_kafka, opened_places
+from mnemolog.infra.roles.beside import opened_places
+from mnemolog.infra.roles.kafka import OnKafka, on_kafka
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
+
+SAVE_SECONDS: Final = 0.1
+"""Workers follow the place over what is not for them, so it is kept often."""
 
 
 class RelayRole:
@@ -46,6 +51,7 @@ def opened(settings: Settings) -> Iterator[RelayRole]:
         producing = Producing(kafka.connection)
         publisher = TopicPublisher(producing, kafka.topics.events, kafka.admin.widen)
         try:
-            yield RelayRole(kafka, Relay(kafka.log, publisher, places), producing)
+            relay = Relay(kafka.log, publisher, places, save_seconds=SAVE_SECONDS)
+            yield RelayRole(kafka, relay, producing)
         finally:
             producing.close()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mnemolog.errors import MnemologError
     from mnemolog.infra.settings import Settings
     from mnemolog.memory import Memory
+    from mnemolog.moving import MoveReceipt, move
     from mnemolog.results import Context, Hit, MemoryRecord
 
 __all__ = [
@@ -28,12 +29,14 @@ __all__ = [
     "Memory",
     "MemoryRecord",
     "MnemologError",
+    "MoveReceipt",
     "Principal",
     "Receipt",
     "Role",
     "Scope",
     "Settings",
     "Tier",
+    "move",
     "original",
 ]
 
@@ -47,6 +50,7 @@ _HOMES: Final = {
     "errors": ("MnemologError",),
     "infra.settings": ("Settings",),
     "memory": ("Memory",),
+    "moving": ("MoveReceipt", "move"),
     "results": ("Context", "Hit", "MemoryRecord"),
 }
 _HOME: Final = {name: home for home, names in _HOMES.items() for name in names}

@@ -107,13 +107,13 @@ class Contexts:
         groups = tuple(GROUPS if layers is None else [name for name in GROUPS if name in set(layers)])
         shares = scaled(self._store.policy.context.shares.ours, GROUPS if layers is None else layers)
         self._reader.demand(scope, at_least, _READ)
-        head = self._store.log.head()
+        head, newest = self._store.log.head(), self._store.runner.newest()
         asked = Asked(
             scope,
             ingress.carried(query, "query")[:MAX_QUERY],
             self._budget(budget, window),
             self._reader.moment(scope, now),
-            head if at_least is None else at_least,
+            newest if at_least is None else at_least,
             head,
             groups,
             self._estimate if tokenizer is None else token_counter(tokenizer),

@@ -21,6 +21,7 @@ from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
+from mnemolog.projections.confining import confine
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.parking import Parking
 from mnemolog.projections.scopes import ScopeTable, record_scope
@@ -56,6 +57,8 @@ class Views:
         self.turn_epoch, self.record_epoch = guard.store.tables.epoch, guard.store.records.epoch
         self._stack = ExitStack()
         self._conns: dict[str, Connection] = {}
+        self._tenants: dict[str, str | None] = {}
+        """Whose rows each view shows: those of one tenant, or None for all."""
         self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
 
     def __enter__(self) -> Views:
@@ -69,6 +72,7 @@ class Views:
         view = self._seen.get((name, scope, exact))
         if view is None:
             conn, ids = self._opened(name), self._guard.reading_ids(scope)
+            self._confine(name, conn, ids)
             allowed = self._guard.allowed(scope)
             seen = {} if ids is None else self._scopes.visible(conn, ids, exact=exact, allowed=allowed)
             view = self._seen[name, scope, exact] = View(conn, seen)
@@ -76,7 +80,21 @@ class Views:
 
     def is_parked(self, name: str, ids: ScopeIds) -> bool:
         """Whether events of the scope's owner are set aside, so that the view lacks them."""
-        return Parking(name).is_parked(self._opened(name), owner(ids))
+        conn = self._opened(name)
+        confine(conn, None)
+        parked = Parking(name).is_parked(conn, owner(ids))
+        confine(conn, self._tenants.get(name))
+        return parked
+
+    def _confine(self, name: str, conn: Connection, ids: ScopeIds | None) -> None:
+        """Behind the scope check stands the database's own: it shows one tenant's rows, if one is all we need."""
+        if ids is None:
+            return
+        before = self._tenants.get(name, ids.tenant)
+        tenant = ids.tenant if ids.tenant == before != ANY else None
+        if name not in self._tenants or tenant != before:
+            confine(conn, tenant)
+        self._tenants[name] = tenant
 
     def _opened(self, name: str) -> Connection:
         conn = self._conns.get(name)
@@ -205,12 +223,13 @@ class Reader:
         others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
         return [self._shown(one, view) for one in others if self.may_read(one)]
 
-    def withdrawn_records(self, person: Scope, topic: str | None) -> list[str]:
-        """The records of a person, or those of them about a topic."""
+    def withdrawn_records(self, person: Scope, topic: str | None) -> list[tuple[Scope, str]]:
+        """The records of a person, or those of them about a topic, each with its scope."""
         asked = replace(person, organization=ANY, project=ANY)
         with self._view("curated", asked, None, frozenset()) as view:
             theirs = [number for number, ids in view.scopes.items() if ids.user is not None]
-            return gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
+            found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
+            return [(self._store.vault.names(view.scopes[scope]), record) for record, scope in found]
 
     def may_read(self, record: Record) -> bool:
         """Whether the policy lets the principal's role read it."""

@@ -111,7 +111,8 @@ class Recaller:
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
         # The head when the call began, which the guard has just looked at.
-        at_least = self._store.position if asked.at_least is None else asked.at_least
+        newest = self._store.runner.newest() if self._store.settings.workers else self._store.position
+        at_least = newest if asked.at_least is None else asked.at_least
         with self._reader.views(at_least) as views:
             return [one.hit for one in self.found(views, scope, query, k, asked)]
 

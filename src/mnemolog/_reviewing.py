@@ -136,10 +136,11 @@ class Review:
 
     def _erase_withdrawn(self, person: Scope, topic: str | None) -> None:
         """Everything kept of the person in curated memory, or only about the topic; what was said stays said."""
-        for record in self._reader.withdrawn_records(person, topic):
-            self._eraser.plan(
-                person, "record", record, reason="consent was withdrawn", keep_evidence=True
-            ).apply()
+        for scope, record in self._reader.withdrawn_records(person, topic):
+            plan = self._eraser.plan(
+                scope, "record", record, reason="consent was withdrawn", keep_evidence=True
+            )
+            plan.apply()
 
     def _topic(self, topic: str | None) -> str | None:
         known = self._store.policy.gate.admission.topics
@@ -167,13 +168,28 @@ class Review:
     ) -> Receipt:
         self._guard.enter(Action.REVIEW, scope)
         with self._reader.view(scope) as view:
-            if not self._of_record(view, record_id):
-                raise NotFound(
-                    f"nothing was found for a record {record_id} in this scope: `review list` shows what waits"
-                )
+            rows = self._of_record(view, record_id)
+        if not rows:
+            raise NotFound(_NOTHING.format(record_id))
+        row = next((one for one in reversed(rows) if one.content is not None), rows[-1])
+        if decision == "approve" and row.content is None:
+            raise InvalidInput(
+                "nothing of it may be kept as it was said: `review edit` says it in other words"
+            )
+        words = row.content if decision == "approve" else content
         examined = () if content is None else self._store.gate.examined(content, Tier.USER_STATED)["findings"]
-        event = QuarantineReviewed(decision, content, self._said(given.get("reason")), examined)
-        return self._stater.on_record(scope, record_id, event, given)
+        event = QuarantineReviewed(
+            decision,
+            words,
+            self._said(given.get("reason")),
+            row.kind,
+            row.slot,
+            row.sensitivity,
+            ({"event_id": row.source, "start": row.start, "end": row.end, "tier": int(row.trust)},),
+            examined,
+        )
+        sources = tuple(dict.fromkeys((row.source, row.event_id)))
+        return self._stater.on_record(scope, record_id, event, given, sources)
 
     def _of_record(self, view: View, record_id: str) -> builtins.list[OutcomeRow]:
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)

@@ -110,9 +110,12 @@ class Stater:
         about = replace(_about(given), began_at=self._store.position)
         return self._on_record(scope, record_id, _ACTS[act](self._reason(given.get("reason"))), about)
 
-    def on_record(self, scope: Scope, record_id: str, event: Event, given: Acting) -> Receipt:
-        """Append a decision to a record."""
-        return self._on_record(scope, record_id, event, replace(_about(given), began_at=self._store.position))
+    def on_record(
+        self, scope: Scope, record_id: str, event: Event, given: Acting, sources: tuple[str, ...] = ()
+    ) -> Receipt:
+        """Append a decision to a record. sources: events with which it falls."""
+        about = replace(_about(given), began_at=self._store.position, sources=sources)
+        return self._on_record(scope, record_id, event, about)
 
     def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
@@ -217,7 +220,13 @@ class Stater:
         return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
 
     def _rows_of(self, record_id: str) -> list[CatalogRow]:
-        with self._store.runner.read("catalog") as conn:
+        at_least = None
+        if (
+            self._store.settings.workers
+        ):  # to wait for all that was said here would be to wait for the workers
+            told = self._store.log.read_stream(record_id, bodies=False)
+            at_least = max((one.position for one in told), default=0)
+        with self._store.runner.read("catalog", at_least) as conn:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:

@@ -333,7 +333,7 @@ class Writer:
         return sorted([spoken[index] for index in aligned] + prompts)
 
     def written(self, scope: Scope, key: str) -> Recorded | None:
-        """The event of this scope and session that was written under this key, without its body."""
+        """The event of exactly this scope and session that was written under this key, without its body."""
         ids = self._store.vault.resolve(scope, create=False)
         if ids is None:
             return None

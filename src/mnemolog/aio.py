@@ -172,7 +172,6 @@ class AsyncMemory:
     read_output = _awaited(Memory.read_output)
     log = _awaited(Memory.log)
     names = _awaited(Memory.names)
-    written = _awaited(Memory.written)
     wait = _awaited(Memory.wait)
     _erase = _awaited(Memory.erase)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
@@ -106,9 +105,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # What happened ---------------------------------------------------------------------------------------------
@@ -474,14 +471,6 @@ class Memory:
             raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
 
-    def written(self, scope: Scope, key: str) -> Recorded | None:
-        """The event that was written in exactly this scope under this `key`, without its body; None if there is none.
-
-        So that a writer whose answer was lost finds out. Not for what named its people by `subjects=` alone.
-        """
-        self._guard.enter(Action.READ, scope)
-        return self._writer.written(scope, key)
-
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""
         self._guard.enter_log()
@@ -503,8 +492,7 @@ class Memory:
         """Plan an erasure of exactly one thing; nothing happens until `plan.apply()`.
 
         event: an event and what was derived from it. record: its statements and, unless `keep_evidence`, the
-        events that it cites. session: everything of it. subject: a person, everywhere in the tenant; then `scope`
-        names only the tenant.
+        events that it cites. session: everything of it. subject: a person in the whole tenant, which `scope` names.
         """
         self._store.check_open()
         what, target = the_one(event=event, record=record, session=session, subject=subject)

@@ -14,7 +14,7 @@ from pathlib import Path
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
 from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
-from mnemolog._notes import pending_notes
+from mnemolog._notes import pending_notes, what_next
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
@@ -29,8 +29,9 @@ from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
+from mnemolog.infra.vector_folder import VECTORS_FILE
 from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
 from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
@@ -241,9 +242,13 @@ class Operations:
         return finished
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
-        """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
+        """Put every key under a new root key (32 bytes; made when not given) and forget the old one.
+
+        That closes the copies of keys that an erasure could not reach, so the erasures that waited for it are finished.
+        """
         self._guard.enter_store(Action.OPERATE)
         self._store.vault.rotate_root(new)
+        self._eraser.finish()
 
     def verify_log(self, progress: Progress | None = None) -> int:
         """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
@@ -260,19 +265,7 @@ class Operations:
         with store.runner.read("access") as conn:
             reads = access.count_by_action(conn)
         projections = self.projections()
-        warnings = [
-            *keys.warnings,
-            *(
-                f"{each.name} has parked events: see `projections parked`"
-                for each in projections
-                if each.parked
-            ),
-            *(_trouble(name, each) for name, each in self._workers() if each.crashes),
-        ]
-        if store.settings.database_url is not None and store.settings.blobs_url is None:
-            warnings.append(_LOCAL_BLOBS)
         pending = tuple(note.stem for note in pending_notes(store.path))
-        warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
         return Status(
             path=str(store.path),
             head=store.log.head(),
@@ -280,7 +273,7 @@ class Operations:
             vectors=tuple(self.vectors()),
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
-            warnings=tuple(warnings),
+            warnings=(*keys.warnings, *self._warnings(projections, pending)),
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
@@ -292,6 +285,18 @@ class Operations:
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
+
+    def _warnings(self, projections: Sequence[ProjectionStatus], pending: Sequence[str]) -> Iterator[str]:
+        """What an operator should see to, besides the keys."""
+        settings = self._store.settings
+        for one in projections:
+            if one.parked:
+                yield f"{one.name} has parked events: see `projections parked`"
+        yield from (_trouble(name, each) for name, each in self._workers() if each.crashes)
+        if settings.database_url is not None and settings.blobs_url is None:
+            yield _LOCAL_BLOBS
+        path = self._store.path
+        yield from (f"erasure {one} is not finished: {what_next(path, one)}" for one in pending)
 
     def health(self) -> Health:
         """Whether the work in the background goes on; cheap enough to be asked every second."""

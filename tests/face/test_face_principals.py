@@ -48,7 +48,6 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "history": (Action.READ, lambda m, e, r: m.history(U1, r)),
     "read_output": (Action.READ, lambda m, e, r: m.read_output(U1, e)),
     "log": (Action.INSPECT, lambda m, e, r: m.log()),
-    "written": (Action.READ, lambda m, e, r: m.written(U1, "k")),
     "wait": (Action.INSPECT, lambda m, e, r: m.wait(0, 0.01)),
     "erase": (Action.ERASE, lambda m, e, r: m.erase(U1, record=r)),
 }

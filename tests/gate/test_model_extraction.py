@@ -72,6 +72,19 @@ def test_what_is_sent(chat: ChatServer) -> None:
     assert request["messages"][1]["content"].count("</data>") == 1
 
 
+@pytest.mark.parametrize("secret", ["hunter2", "010-2345-6789", "AKIAIOSFODNN7EXAMPLE", "880101-1234568"])
+def test_secrets_stay_here(chat: ChatServer, secret: str) -> None:
+    """Secrets and personal identifiers are masked before anything is sent, and what is masked cannot be quoted."""
+    told = "My password is hunter2, my key AKIAIOSFODNN7EXAMPLE, 제 번호는 010-2345-6789, 주민번호는 880101-1234568."
+    text = f"{told} I drink tea."
+    chat.script = [memories(claim("I drink tea", "tea"), claim("my key [masked secret]", "[masked secret]"))]
+    extractor = chat.extractor()
+    ((found,),) = extractor.extract([said(text)])
+    assert text[slice(*found.span)] == "I drink tea"
+    assert secret not in str(chat.requests) and "[masked" in lines(chat.requests[0])[0]["text"]
+    assert extractor.refused == {"no span": 1}
+
+
 def test_long_sessions_go_out_in_parts(chat: ChatServer) -> None:
     """A request holds a bounded number of characters, and each answer belongs to its own messages."""
     chat.script = [keeping("tea")]

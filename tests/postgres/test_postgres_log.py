@@ -22,6 +22,7 @@ from mnemolog.domain.errors import InvalidInput, StoreUnavailable, VersionConfli
 from mnemolog.domain.events import TurnRecorded  # noqa: E402
 from mnemolog.infra.clock import SystemClock  # noqa: E402
 from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
+from mnemolog.infra.postgres.privileges import privileges  # noqa: E402
 
 pytestmark = pytest.mark.postgres
 
@@ -100,11 +101,8 @@ def test_a_role_needs_no_more_than_to_insert_and_select(
 ) -> None:
     """The tables belong to somebody else; the writer can neither change nor delete."""
     opener().append([draft("a")])
-    sql.execute(f"CREATE ROLE writer_{schema} LOGIN")
-    sql.execute(f"GRANT USAGE ON SCHEMA {schema} TO writer_{schema}")
-    sql.execute(f"GRANT SELECT, INSERT ON {schema}.stored_events TO writer_{schema}")
-    sql.execute(f"GRANT SELECT, UPDATE ON SEQUENCE {schema}.stored_events_positions TO writer_{schema}")
-    url = postgres_url.replace("postgres@", f"writer_{schema}@")
+    sql.execute(privileges(schema))
+    url = postgres_url.replace("postgres@", f"{schema}_writer@")
     with PostgresEventLog(url, PlainSealer(), SystemClock(), schema=schema) as log:
         assert log.append([draft("b")])[0].position == 2
         assert log.verify() == 2

@@ -89,3 +89,16 @@ def test_promise_5_the_log_only_grows(memory: Memory) -> None:
         act()
         assert stored(memory)[: len(before)] == before
     assert memory.operations.verify_log() == memory.operations.status().head
+
+
+def test_promise_5_what_was_said_in_a_chat_is_superseded_and_comes_back(memory: Memory) -> None:
+    """Found statements too are superseded, never overwritten; when the newer turn is erased the older is current."""
+    memory.record_turn(U1, role="user", content="I live in Daejeon.")
+    later = memory.record_turn(U1, role="user", content="I moved to Jeju.")
+    memory.operations.extract()
+    assert contents(memory, U1) == ["I moved to Jeju"]
+    assert contents(memory, U1, history=True) == ["I live in Daejeon", "I moved to Jeju"]
+    position = memory.records(U1, history=True)[0].believed_from
+    assert contents(memory, U1, believed_at=position) == ["I live in Daejeon"]
+    memory.erase(U1, event=later.event_id).apply()
+    assert contents(memory, U1) == ["I live in Daejeon"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -268,3 +270,15 @@ def _both(texts: list[list[str]], numbers: Any) -> tuple[Matches, Postings]:
     every = [(place, doc) for place, doc, times in named for _ in range(times)]
     postings = counted(len(docs), tokens, [place for place, _ in every], [doc for _, doc in every])
     return Matches(len(docs), tokens, found, lengths), postings
+
+
+def test_an_empty_store_opens_without_arrays(tmp_path: Path) -> None:
+    """What searches on arrays is loaded by the first question."""
+    code = (
+        "import sys; from mnemolog import Memory, Scope\n"
+        f"with Memory.open({str(tmp_path / 'data')!r}, background=False) as memory:\n"
+        "    memory.record_turn(Scope('acme', user='u-1'), role='user', content='the walrus')\n"
+        "    assert 'numpy' not in sys.modules\n"
+        "    assert memory.recall(Scope('acme', user='u-1'), 'walrus') and 'numpy' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

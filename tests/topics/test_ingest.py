@@ -55,7 +55,7 @@ class World:
 
     def ingest(self, source: Any, sink: Any = None) -> Ingest:
         memory = self.memory.acting_as(writer(self.kafka.settings()))
-        names = partial(LogNames, memory)
+        names = partial(LogNames, memory._writer)
         return Ingest(source, understanding(self.keys), sink or memory, self.letters, names=names)
 
     def take_in(self, group: str = "g", batch: int = 500) -> Ingest:

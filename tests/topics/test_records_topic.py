@@ -14,6 +14,7 @@ from face_world import ACME, U1, U2, open_memory, user
 from kafka_world import Kafka, until
 from mnemolog import ANY, FORGOTTEN, Memory
 from mnemolog.consumers.records import FILLER, CachedRecord, RecordsCache, RecordsPublisher, SealedRecord
+from mnemolog.consumers.relay import Outgoing
 from mnemolog.domain.errors import AccessDenied, CorruptStore
 from mnemolog.domain.scope import Scope, sees
 from mnemolog.infra.kafka.producing import Producing
@@ -39,10 +40,12 @@ class World:
         self.now = 0.0
         self.following = Following(kafka.connection, kafka.topics.records)
         self.cache = RecordsCache(self.following, self.store.vault)
+        self.topics = [self.topic]
         self.publisher = self.new_publisher()
 
     def new_publisher(self, clock: Callable[[], float] | None = None) -> RecordsPublisher:
-        made = publisher(self.store, self.topic, 1.0)
+        self.topics.append(KafkaRecords(self.kafka.connection, self.kafka.topics.records, self.producing))
+        made = publisher(self.store, self.topics[-1], 1.0)
         made._clock = clock or (lambda: self.now)
         made.load()
         return made
@@ -63,6 +66,11 @@ class World:
         """Whatever its scope."""
         return self.cache.get(record, lambda one: True)
 
+    def settled(self) -> dict[str, str]:
+        """What a cache holds after the publisher has looked once more."""
+        self.publish()
+        return {one.id: one.content for one in self.cache.records(lambda _: True)}
+
     def values(self) -> list[Any]:
         """Every message of the topic that is no filler, oldest first."""
         found = [one for each in self.kafka.read(self.kafka.topics.records).values() for one in each]
@@ -78,7 +86,8 @@ class World:
         return sealed not in self.segments()
 
     def close(self) -> None:
-        self.following.close()
+        for one in (self.following, *self.topics):
+            one.close()
         self.producing.close()
         self.memory.close()
 
@@ -146,6 +155,24 @@ def test_a_publisher_that_died_left_nothing_undone(world: World) -> None:
     world.publish()
     assert world.get(gone) is None
     assert all(isinstance(world.get(one), CachedRecord) for one in (kept, new))
+
+
+def test_a_publisher_that_was_overtaken_is_set_right(world: World) -> None:
+    """One that hung between looking and sending sends what is no longer so; the other one notices, and mends it."""
+    record = slot(world.memory, "PDF")
+    world.publish()
+    stale = world.values()[0]
+    world.memory.correct(U1, record, "PDF/A")
+    world.publish()
+    gone = world.memory.remember(U1, "Invoices are due on Friday.").record_id
+    world.publish()
+    undead = next(one for one in world.values() if one.key.decode() == gone)
+    world.memory.retract(U1, gone)
+    world.publish()
+    late = [Outgoing(one.partition, one.key, one.value) for one in (stale, undead)]
+    world.topic.publish(late)
+    until(world.publisher.step, "it notices")
+    until(lambda: world.settled() == {record: "PDF/A"}, "it is as the view again")
 
 
 def test_the_topic_holds_no_text_and_no_name(world: World) -> None:

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from kafka_world import Kafka, until
-from log_support import ALICE, FakeSealer, draft
+from log_support import FakeSealer, draft
 from mnemolog.consumers.messages import EventMessage
 from mnemolog.consumers.partitions import change_partitions, partition_of, read_epochs
 from mnemolog.consumers.relay import Relay
 from mnemolog.domain.events import SubjectErased
-from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.clock import SeededClock
 from mnemolog.infra.kafka.producing import Producing, TopicPublisher
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.places import DatabasePlaces
+from topics_support import turn_of
 
 OWNERS = [f"user-{number}" for number in range(8)]
 
@@ -59,7 +59,7 @@ class World:
             assert not thread.is_alive()
 
     def say(self, times: int, first: int = 0) -> None:
-        drafts = [_turn(OWNERS[(first + number) % len(OWNERS)], number) for number in range(times)]
+        drafts = [turn_of(OWNERS[(first + number) % len(OWNERS)], number) for number in range(times)]
         self.log.append(drafts)
 
     def messages(self) -> dict[int, list[EventMessage]]:
@@ -91,11 +91,6 @@ class World:
             producing.close()
         self.places.close()
         self.log.close()
-
-
-def _turn(owner: str, number: int) -> Any:
-    scope = ScopeIds(Scope(ALICE.tenant, user=owner))
-    return replace(draft(f"turn {number} of {owner}"), scope=scope, stream=owner)
 
 
 @pytest.fixture
@@ -198,7 +193,7 @@ def test_partitions_are_added_while_events_flow(world: World) -> None:
 
 def test_an_event_that_no_message_can_hold_is_relayed_by_its_position(world: World) -> None:
     """A state above the limit is left out, and the chain goes on."""
-    world.log.append([replace(_turn("user-1", 0), event=draft("x" * 950_000).event)])
+    world.log.append([replace(turn_of("user-1", 0), event=draft("x" * 950_000).event)])
     world.say(5)
     relay = world.relay()
     relay.load()

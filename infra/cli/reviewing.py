@@ -1,0 +1,250 @@
+"""`review`, `consent`, `why`, `why-not`, `extract`: what waits for a person, and why memory is as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mnemolog.infra.cli.command import Call, command, content
+from mnemolog.infra.cli.output import one_line, when
+from mnemolog.infra.cli.reading import TEXT_SHOWN, AnyOf
+from mnemolog.infra.cli.stating import Content, Expected, Key, Reason, answer
+
+if TYPE_CHECKING:
+    from mnemolog.results import MemoryRecord, Outcome, Why
+
+RecordId = Annotated[str, typer.Argument(metavar="RECORD", help="Its id, as review list shows it.")]
+EventId = Annotated[str, typer.Argument(metavar="EVENT", help="Its id, as log list shows it.")]
+Statuses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--status",
+        metavar="STATUS",
+        help="needs confirmation, quarantined, log only, admitted or evidence. Repeatable.",
+    ),
+]
+Most = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, the oldest.")]
+About = Annotated[
+    str | None, typer.Option("--topic", metavar="NAME", help="A topic of the policy; without it, all memory.")
+]
+
+
+def register(app: typer.Typer, panel: str, operating: str) -> None:
+    command(app, panel=panel)(why)
+    command(app, "why-not", panel=panel)(why_not)
+    command(app, panel=operating, scoped=False)(extract)
+
+
+def register_review(app: typer.Typer) -> None:
+    command(app, "list")(list_waiting)
+    command(app, "show")(show_waiting)
+    command(app, "approve")(approve)
+    command(app, "reject")(reject)
+    command(app, "edit")(edit)
+
+
+def register_consent(app: typer.Typer) -> None:
+    command(app, "grant")(grant)
+    command(app, "withdraw")(withdraw)
+
+
+def extract(call: Call) -> None:
+    """Look, at what was said since the last look, for what should be remembered and for what must be hidden.
+
+    Example: mnemolog extract
+    """
+    with call.memory() as memory:
+        position = memory.operations.extract()
+        found = memory.operations.status().counts.get("CandidatesExtracted", 0)
+    if call.out.as_json:
+        call.out.document({"position": position, "candidates": found})
+    else:
+        call.out.text(f"looked up to position {position}; candidates so far: {found}")
+
+
+def list_waiting(call: Call, status: Statuses = None, limit: Most = 100, any_of: AnyOf = None) -> None:
+    """List what waits for a person, oldest first, with the question to ask and the reasons.
+
+    Example: mnemolog review list --tenant acme --any all
+    """
+    from mnemolog.domain.gate.wording import WAITING
+
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        found = memory.review.list(scope, status=status or WAITING, limit=limit)
+    if call.out.as_json:
+        call.out.lines(found)
+    elif found:
+        call.out.table(["what", "text"], [_outcome(one) for one in found])
+    else:
+        call.out.say("Nothing waits. `mnemolog extract` looks at what was said since the last look.")
+
+
+def show_waiting(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
+    """Show everything that was found for a record, whatever became of it.
+
+    Example: mnemolog review show 019cd2a4... --tenant acme --any all
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        found = memory.review.show(scope, record)
+    if call.out.as_json:
+        call.out.lines(found)
+    else:
+        call.out.table(["what", "text"], [_outcome(one) for one in found])
+
+
+def approve(
+    call: Call, record: RecordId, reason: Reason = None, key: Key = None, expected_version: Expected = None
+) -> None:
+    """Keep it: what was found for the record is memory from here on, under every policy.
+
+    Example: mnemolog review approve 019cd2a4... --tenant acme --user u-17
+    """
+    _decide(call, "approve", "approved", record, reason, key, expected_version)
+
+
+def reject(
+    call: Call, record: RecordId, reason: Reason = None, key: Key = None, expected_version: Expected = None
+) -> None:
+    """Do not keep it. Who says it again is asked about it, or not heard.
+
+    Example: mnemolog review reject 019cd2a4... --reason "not ours" --tenant acme --user u-17
+    """
+    _decide(call, "reject", "rejected", record, reason, key, expected_version)
+
+
+def edit(
+    call: Call,
+    record: RecordId,
+    text: Content,
+    reason: Reason = None,
+    key: Key = None,
+    expected_version: Expected = None,
+) -> None:
+    """Keep it in other words.
+
+    Example: mnemolog review edit 019cd2a4... "We use PostgreSQL" --tenant acme --user u-17
+    """
+    scope = call.scope
+    with call.memory() as memory:
+        receipt = memory.review.edit(
+            scope, record, content(text), reason=reason, key=key, expected_version=expected_version
+        )
+    answer(call, receipt, "kept in other words")
+
+
+def grant(call: Call, topic: About = None, reason: Reason = None) -> None:
+    """Record that the user agrees that memory is kept, about a topic or at all.
+
+    Example: mnemolog consent grant --topic health --tenant acme --user u-17
+    """
+    _consent(call, "grant_consent", "granted", topic, reason)
+
+
+def withdraw(call: Call, topic: About = None, reason: Reason = None) -> None:
+    """Record that the user takes it back: what was kept is not read any more.
+
+    Example: mnemolog consent withdraw --topic health --tenant acme --user u-17
+    """
+    _consent(call, "withdraw_consent", "withdrawn", topic, reason)
+
+
+def why(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
+    """Show how a record came to be what it is: what was found where, what people did, what it stands against.
+
+    Example: mnemolog why 019cd2a4... --tenant acme --any all
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        found = memory.why(scope, record)
+    if call.out.as_json:
+        call.out.document(found)
+        return
+    call.out.pairs(_head(found))
+    rows = [_outcome(one) for one in found.outcomes]
+    rows += [
+        [(step.act, step.effect), (one_line(step.content or "", TEXT_SHOWN), _at(step))]
+        for step in found.steps
+    ]
+    rows += [[("against", one.status), (_text(one), one.record_id)] for one in found.competing]
+    call.out.table(["what", "text"], rows)
+
+
+def why_not(call: Call, event: EventId, any_of: AnyOf = None) -> None:
+    """Show what became of an event: what was found in it, and why that is memory or is not.
+
+    Example: mnemolog why-not 019cd2a4... --tenant acme --any all
+    """
+    scope = call.reading(any_of or ())
+    with call.memory() as memory:
+        found = memory.why_not(scope, event)
+    if call.out.as_json:
+        call.out.document({"reason": found.reason, "outcomes": found.outcomes, "looked": found.looked})
+    elif found.outcomes:
+        call.out.table(["what", "text"], [_outcome(one) for one in found.outcomes])
+    else:
+        call.out.text(found.reason)
+
+
+def _decide(
+    call: Call,
+    method: str,
+    done: str,
+    record: str,
+    reason: str | None,
+    key: str | None,
+    expected_version: int | None,
+) -> None:
+    scope = call.scope
+    with call.memory() as memory:
+        decide = getattr(memory.review, method)
+        receipt = decide(scope, record, reason=reason, key=key, expected_version=expected_version)
+    answer(call, receipt, done)
+
+
+def _consent(call: Call, method: str, done: str, topic: str | None, reason: str | None) -> None:
+    scope = call.scope
+    with call.memory() as memory:
+        receipt = getattr(memory, method)(scope, topic, reason=reason)
+    if call.out.as_json:
+        call.out.document({"event_id": receipt.event_id, "position": receipt.position})
+    else:
+        call.out.text(f"{done}: {topic or 'all memory'} of user {scope.user}")
+
+
+def _outcome(one: Outcome) -> list[Any]:
+    """In the language of what it is about."""
+    from mnemolog.domain.gate.wording import because, is_korean, standing
+
+    korean = is_korean(one.content or "")
+    text = one.question or one.content or ""
+    reasons = "; ".join(because(one.reasons, korean=korean))
+    under = f"{reasons}  {when(one.occurred_at)}  record {one.record_id}  from {one.found_in}"
+    return [
+        (standing(one.status, korean=korean), one.kind or ""),
+        (one_line(text, TEXT_SHOWN), under.strip()),
+    ]
+
+
+def _head(found: Why) -> dict[str, Any]:
+    record = found.record
+    if record is None:
+        return {"record": found.record_id, "status": "not in memory"}
+    return {
+        "record": found.record_id,
+        "text": record.content,
+        "status": record.status,
+        "reason": record.reason or "",
+        "trust": record.trust.name.lower(),
+        "slot": " ".join(record.slot or ()),
+    }
+
+
+def _text(one: MemoryRecord) -> str:
+    return one_line(str(one.content), TEXT_SHOWN)
+
+
+def _at(step: Any) -> str:
+    return f"{when(step.occurred_at or step.recorded_at)}  event {step.event_id}"

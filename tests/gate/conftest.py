@@ -1,0 +1,5 @@
+"""The memory that these tests use."""
+
+from face_world import memory
+
+__all__ = ["memory"]
