@@ -330,8 +330,8 @@ def _assemble(path: Path, settings: Settings, leadership: Leadership, own: Parts
         catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        places = VectorFolder(path, settings, lambda: leadership.leads)
-        vectors = _vectors(log, places, settings, own.embedder, blobs)
+        folder = VectorFolder(path, settings, lambda: leadership.leads)
+        vectors = _vectors(log, folder, settings, own.embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
