@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,12 +24,14 @@ from mnemolog.domain.events import (
     PolicyAdopted,
     Receipt,
 )
+from mnemolog.domain.gate.admission import Decision, Reason
+from mnemolog.domain.gate.wording import STANDINGS, WAITING
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.projections import catalog
+from mnemolog.projections import catalog, gate_reads
 from mnemolog.results import Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
@@ -244,6 +247,8 @@ class Operations:
         keys, log = store.vault.status(), store.log.stats()
         with store.runner.read("catalog") as conn:
             counts = catalog.count_by_topic(conn)
+        with store.runner.read("curated") as conn:
+            judged = gate_reads.counts(conn, store.curated)
         files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
         paths = {name: store.path / file for name, file in files.items()}
         sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
@@ -259,6 +264,7 @@ class Operations:
             ),
             *(f"{name}: {each}" for name, each in self._troubles()),
         ]
+        warnings += _of_the_gate(judged)
         pending = tuple(note.stem for note in pending_notes(store.path))
         warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
         return Status(
@@ -267,6 +273,7 @@ class Operations:
             projections=tuple(projections),
             vectors=tuple(self.vectors()),
             counts=counts,
+            candidates=_by_standing(judged),
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
             warnings=tuple(warnings),
             pending_erasures=pending,
@@ -304,3 +311,24 @@ class Operations:
         envelope = self._store.log.read_at([position], bodies=False)[0].envelope
         draft: Draft = self._guard.note(event, envelope.scope)
         return self._store.log.append([draft])[0]
+
+
+_Judged = Sequence[tuple[Decision, tuple[str, ...], int]]
+"""A decision, its reasons, and how often."""
+
+
+def _by_standing(judged: _Judged) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for decision, _, count in judged:
+        found[STANDINGS[decision]] += count
+    return dict(found)
+
+
+def _of_the_gate(judged: _Judged) -> Iterator[str]:
+    """What an operator should look at."""
+    waiting = sum(count for decision, _, count in judged if STANDINGS[decision] in WAITING)
+    bursts = sum(count for _, reasons, count in judged if Reason.BURST.value in reasons)
+    if waiting:
+        yield f"{waiting} candidates wait for a person: see `review list`"
+    if bursts:
+        yield f"{bursts} candidates came in bursts of one origin and are held: see `review list`"

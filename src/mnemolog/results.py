@@ -280,6 +280,8 @@ class Status:
     projections: tuple[ProjectionStatus, ...]
     vectors: tuple[ProjectionStatus, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    """What became of everything that was found, by `Outcome.status`."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     pending_erasures: tuple[str, ...] = ()
