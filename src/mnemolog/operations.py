@@ -245,10 +245,8 @@ class Operations:
         self._guard.enter_store(Action.INSPECT)
         store = self._store
         keys, log = store.vault.status(), store.log.stats()
-        with store.runner.read("catalog") as conn:
-            counts = catalog.count_by_topic(conn)
-        with store.runner.read("curated") as conn:
-            judged = gate_reads.counts(conn, store.curated)
+        with store.runner.read("catalog") as conn, store.runner.read("curated") as curated:
+            counts, judged = catalog.count_by_topic(conn), gate_reads.counts(curated, store.curated)
         files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
         paths = {name: store.path / file for name, file in files.items()}
         sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
