@@ -1,12 +1,12 @@
 FROM python:3.12-slim AS build
 WORKDIR /build
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY domain domain
 COPY projections projections
 COPY consumers consumers
 COPY infra infra
 COPY src src
-RUN python -m venv /opt/mnemolog && /opt/mnemolog/bin/pip install --no-cache-dir .
+RUN python -m venv /opt/mnemolog && /opt/mnemolog/bin/pip install --no-cache-dir --constraint requirements.lock ".[kafka,postgres,qdrant]"
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin mnemolog \

@@ -7,8 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
 ON_POSTGRES := $(addprefix tests/,cases contexts erasing face policy promises recall summaries)
+PROMISES_ON_POSTGRES := tests/promises tests/recall/test_vectors_erased.py \
+	$(addprefix tests/cases/test_,$(addsuffix _cases.py,erasure isolation))
 
-.PHONY: demo test test-postgres test-all bench lint format types imports dist check clean help
+.PHONY: demo test test-postgres test-promises-postgres test-all bench lint format types imports dist check clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -22,7 +24,7 @@ $(VENV)/.installed-run: pyproject.toml $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml $(BIN)/python
-	$(PIP) install -e '.[kafka,postgres,qdrant,test]'
+	$(PIP) install -e '.[fastembed,kafka,postgres,qdrant,s3,test]'
 	@touch $@ $(VENV)/.installed-run
 
 demo: $(VENV)/.installed-run          ## a week of an agent's work: remembered, corrected, erased, rebuilt
@@ -33,6 +35,10 @@ test: $(VENV)/.installed-test         ## the suite, without what is marked slow
 
 test-postgres: $(VENV)/.installed-test ## the promises again, with log and views in PostgreSQL
 	MNEMOLOG_TEST_STORE=postgres $(PYTEST) -m "not slow" $(ON_POSTGRES) $(PYTEST_ARGS)
+
+test-promises-postgres: $(VENV)/.installed-test ## a minute of it: views, recall, erasure and isolation
+	HYPOTHESIS_PROFILE=short MNEMOLOG_TEST_STORE=postgres $(PYTEST) --dist load -m "not slow" \
+		-k "not deep_in_its_stack" $(PROMISES_ON_POSTGRES) $(PYTEST_ARGS)
 
 test-all: $(VENV)/.installed-test     ## the whole suite
 	$(PYTEST) $(PYTEST_ARGS)

@@ -7,7 +7,8 @@ lag: milliseconds from an append's return to a reader in another log hearing of 
 open for a second does to readers and writers.
 
 replay: log events a second that a rebuild of each view folds, log and views in PostgreSQL.
-recall: milliseconds of `Memory.recall(k=10)` over both views, questions of 3 to 8 words (words alone, no encoder).
+recall: milliseconds of `Memory.recall(k=10)` at 100,000 events in 100 scopes, encoder included, as in `recall.py`,
+and how often it asks the server.
 
 Rates are medians over rounds in which everything that is compared takes its turn.
 """
@@ -31,9 +32,11 @@ from typing import Any, Final
 import _data
 import psycopg
 from _measure import interleaved, machine, percentile, ratio, seconds, table, verdict
+from psycopg import _cursor_base, generators
 
 from mnemolog import Memory
 from mnemolog.domain.events import Draft
+from mnemolog.infra.embedders import SentenceEmbedder
 from mnemolog.infra.postgres.cluster import Cluster
 from mnemolog.infra.postgres.log import PostgresEventLog
 from mnemolog.infra.settings import Settings
@@ -304,12 +307,13 @@ def _heard(reader: PostgresEventLog, writer: PostgresEventLog) -> float:
 
 
 @contextmanager
-def filled(url: str, folder: Path, events: int) -> Iterator[Memory]:
+def filled(url: str, folder: Path, events: int, embedder: SentenceEmbedder | None = None) -> Iterator[Memory]:
     name = f"filled{next(_SCHEMAS)}"
     settings = Settings.load(embedder="none", database_url=url, database_schema=name)
-    with Memory.open(folder / name, background=False, settings=settings) as memory:
+    with Memory.open(folder / name, background=False, settings=settings, embedder=embedder) as memory:
         _data.load(memory, _data.mixed(PEOPLE, events))
         memory.operations.catch_up(timeout=3_600)
+        memory.operations.embed()
         yield memory
 
 
@@ -326,24 +330,35 @@ def replay(url: str, folder: Path, quick: bool) -> None:
     table(f"Replay of {head:,} events", ("", "log events/s", ""), rows)
 
 
-def asked(memory: Memory, person: int, question: str) -> float:
-    return 1e3 * seconds(lambda: memory.recall(_data.scope(person, 0), question))
+@contextmanager
+def round_trips() -> Iterator[list[int]]:
+    """One number that grows with each answer that is waited for."""
+    counted, execute = [0], generators.execute
+
+    def counting(pgconn: Any) -> Any:
+        counted[0] += 1
+        return execute(pgconn)
+
+    # Statements of cursors, and those that begin and end transactions.
+    generators.execute = _cursor_base.execute = counting  # type: ignore[attr-defined]
+    try:
+        yield counted
+    finally:
+        generators.execute = _cursor_base.execute = execute  # type: ignore[attr-defined]
 
 
 def recall(url: str, folder: Path, quick: bool) -> None:
     """Questions by people who speak the language they ask in, each in a scope of the person's own."""
-    rows = []
-    with filled(url, folder, 10_000 if quick else 100_000) as memory:
-        head = memory._store.log.head()
+    import recall as embedded
+
+    rows, embedder, events = [], embedded.Sampled(), 10_000 if quick else 100_000
+    with filled(url, folder, events, embedder) as memory:
         for name in _data.LANGUAGES:
-            own = [person for person in range(PEOPLE) if _data.language(person) is _data.LANGUAGES[name]]
-            times = [
-                asked(memory, own[at % len(own)], each) for at, each in enumerate(_data.questions(name, 300))
-            ]
-            p95 = percentile(times, 0.95)
-            said = verdict(p95, 40, lower_is_better=True)
-            rows.append((name, f"{head:,}", f"{percentile(times, 0.5):.1f}", f"{p95:.1f}", said))
-    table("Memory.recall, k=10, milliseconds", ("questions", "events", "p50", "p95", ""), rows)
+            rows.append(embedded.asked(memory, embedder, PEOPLE, events, 300, name, None if quick else 40))
+        with round_trips() as trips:
+            memory.recall(_data.scope(0, 0), "what did we say of the report")
+    table("Memory.recall, k=10, default embedder", embedded.HEAD, rows)
+    print(f"round trips to the server for one recall: {trips[0]}")
 
 
 SECTIONS: Final = {"append": append, "processes": processes, "lag": lag, "replay": replay, "recall": recall}

@@ -27,7 +27,7 @@ from mnemolog.consumers.indexing import IndexFiller
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.embedders import SentenceEmbedder
 from mnemolog.infra.index import EdgeIndex
-from mnemolog.infra.vectors import SqliteVectors
+from mnemolog.infra.vectors import StoredVectors, sqlite_vectors
 from mnemolog.projections.dense import DenseScan
 from mnemolog.projections.embedding import Floats, embed_query
 from mnemolog.projections.vectors import Batch, Kind, Made, Place, Source, Window
@@ -57,7 +57,7 @@ def embedding(folder: Path, turns: int) -> Floats:
     worked, encoded, texts = [], [], 0
     with Memory.open(folder / "memory", background=False) as memory:
         _data.load(memory, islice(_data.turns(PEOPLE), turns))
-        rows = SqliteVectors(folder / "worked.db")
+        rows = sqlite_vectors(folder / "worked.db")
         worker = EmbeddingWorker(memory._store.log, rows, noting)
         while True:
             started = perf_counter()
@@ -77,7 +77,7 @@ def embedding(folder: Path, turns: int) -> Floats:
     return bare.embed(_data.questions("English", 200))
 
 
-def fill(rows: SqliteVectors, space: str, scopes: Sequence[ScopeIds], each: int, sample: Floats) -> float:
+def fill(rows: StoredVectors, space: str, scopes: Sequence[ScopeIds], each: int, sample: Floats) -> float:
     """Vectors for every scope, interleaved as they would come; vectors stored a second."""
     rng, position, started = random.Random(5), 0, perf_counter()
     while position < len(scopes) * each:
@@ -101,7 +101,7 @@ def timed(count: int, work: Callable[[int], object]) -> list[str]:
 
 
 def searching(folder: Path, scopes: int, each: int, sample: Floats) -> None:
-    embedder, rows = SentenceEmbedder(), SqliteVectors(folder / "vectors.db")
+    embedder, rows = SentenceEmbedder(), sqlite_vectors(folder / "vectors.db")
     rows.open_space(embedder.space, embedder.dimensions)
     users = [ScopeIds(Scope("t", user=f"u{number}")) for number in range(scopes)]
     stored = fill(rows, embedder.space, users, each, sample)

@@ -70,7 +70,6 @@ class Following:
 
     def __init__(self, name: str, log: DerivingLog, run_once: Callable[[], int]) -> None:
         self._name, self._log, self._run_once = name, log, run_once
-        self.before_step: Callable[[], object] = lambda: None
         self._stopping = Signal()
         self._thread: Thread | None = None
         self._supervisor = Supervisor(*_BACKOFF)
@@ -98,7 +97,6 @@ class Following:
     def _run(self, poll: float) -> None:
         while not self._stopping.is_set():
             try:
-                self.before_step()
                 seen = self._log.head()
                 if not self._run_once():
                     self._log.wait(seen, poll)

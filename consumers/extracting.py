@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeVar
 
 from mnemolog.consumers.behind import DerivingLog, Following, KeyedHashes, Places, append_new
 from mnemolog.consumers.hearing import READ, SPOKEN, Heard, Zone, heard_of
@@ -27,6 +27,7 @@ from mnemolog.domain.records import identity, microseconds
 from mnemolog.domain.scope import RECORD_LEVELS, ScopeIds
 from mnemolog.projections.ports import Clock, Ids
 
+T = TypeVar("T")
 REST: Final = timedelta(minutes=10)
 """Without a word, after which a session is taken to rest."""
 _BATCH: Final = 200
@@ -68,28 +69,39 @@ class Extracting:
         self.gate = DEFAULT.gate
         self.refused: Counter[str] = Counter()
         self.position, self._waiting = 0, dict[str, list[int]]()
+        self._heard_at, self._closed = dict[str, int](), set[str]()
         if (place := places.get(extractor.version)) is not None:
             self.position, self._waiting = place["position"], place["waiting"]
         self.following = Following("extraction", log, self.run_once)
 
     def run_once(self, *, all_rest: bool = False) -> int:
-        """Look at the next batch; how many positions it went on. all_rest: no session is waited for."""
+        """Look at the next batch; how many positions it went on. all_rest: no session is waited for.
+
+        What is found at rest is kept session by session: an extractor that cannot tell just now is not asked again
+        about what it told before, which may have cost money.
+        """
         if self.gate.mode == "window":
             return 0
-        began_at, waiting = self._log.head(), {name: list(each) for name, each in self._waiting.items()}
+        began_at = self._log.head()
         page = self._log.read(self.position, _BATCH, topics=_TOPICS)
-        drafts: list[Draft] = []
-        try:
-            for group in self._due(page.events, all_rest=all_rest):
-                drafts += self._drafts(group, began_at)
+        if not self.extractor.at_rest:
+            drafts = [one for group in self._groups(page.events) for one in self._drafts(group, began_at)]
             append_new(self._log, drafts)
-        except BaseException:
-            self._waiting = waiting
-            raise
-        moved, self.position = page.position - self.position, page.position
-        if moved or drafts:
-            self._places.put(self.extractor.version, {"position": self.position, "waiting": self._waiting})
+            return self._moved_to(page.position)
+        self._wait_for(page.events)
+        moved = self._moved_to(page.position)
+        for stream in self._rested(all_rest=all_rest):
+            self._ask_about(stream, began_at)
         return moved
+
+    def _moved_to(self, position: int) -> int:
+        moved, self.position = position - self.position, position
+        if moved:
+            self._keep()
+        return moved
+
+    def _keep(self) -> None:
+        self._places.put(self.extractor.version, {"position": self.position, "waiting": self._waiting})
 
     def catch_up(self) -> int:
         """Look at everything that is in the log now; the position then."""
@@ -101,34 +113,53 @@ class Extracting:
 
     # What is due --------------------------------------------------------------------------------------------------
 
-    def _due(self, events: Iterable[Recorded], *, all_rest: bool) -> Iterator[list[Heard]]:
-        """Sources that are looked at together, at most as many as the extractor takes."""
-        if not self.extractor.at_rest:
-            heard = [one for each in events if (one := heard_of(each)) is not None and one.states]
-            for _, session in groupby(heard, key=lambda one: one.recorded.envelope.stream):
-                yield from _chunks(list(session), self.extractor.most)
-            return
-        closed = self._wait_for(events)
-        rested = microseconds(self._clock.now() - REST)
-        for stream in list(self._waiting):
-            recorded = self._log.read_at(self._waiting[stream])
-            last = max((microseconds(each.envelope.recorded_at) for each in recorded), default=0)
-            full = len(self._waiting[stream]) >= self.extractor.most
-            if all_rest or stream in closed or full or last <= rested:
-                del self._waiting[stream]
-                heard = [one for each in recorded if (one := heard_of(each)) is not None]
-                yield from _chunks(heard, self.extractor.most)
+    def _groups(self, events: Iterable[Recorded]) -> Iterator[list[Heard]]:
+        """Sources that are looked at together as they come, at most as many as the extractor takes."""
+        heard = [one for each in events if (one := heard_of(each)) is not None and one.states]
+        for _, session in groupby(heard, key=lambda one: one.recorded.envelope.stream):
+            yield from _chunks(list(session), self.extractor.most)
 
-    def _wait_for(self, events: Iterable[Recorded]) -> set[str]:
-        """Put what was said with the rest of its session; the sessions that end here."""
-        closed = set()
+    def _wait_for(self, events: Iterable[Recorded]) -> None:
+        """Put what was said with the rest of its session."""
         for recorded in events:
             stream = recorded.envelope.stream
             if recorded.envelope.topic == SessionClosed.topic:
-                closed.add(stream)
+                self._closed |= {stream} & self._waiting.keys()
             elif (heard := heard_of(recorded)) is not None and heard.states:
                 self._waiting.setdefault(stream, []).append(recorded.position)
-        return closed
+                self._heard_at[stream] = microseconds(recorded.envelope.recorded_at)
+                self._closed.discard(stream)
+
+    def _rested(self, *, all_rest: bool) -> list[str]:
+        """The sessions that have ended, have rested, or have as much as one call takes."""
+        rested = microseconds(self._clock.now() - REST)
+        return [
+            stream
+            for stream, positions in self._waiting.items()
+            if all_rest
+            or stream in self._closed
+            or len(positions) >= self.extractor.most
+            or self._last(stream) <= rested
+        ]
+
+    def _last(self, stream: str) -> int:
+        """When the last word was recorded; looked up once after a restart."""
+        if stream not in self._heard_at:
+            found = self._log.read_at(self._waiting[stream][-1:], bodies=False)
+            self._heard_at[stream] = max((microseconds(one.envelope.recorded_at) for one in found), default=0)
+        return self._heard_at[stream]
+
+    def _ask_about(self, stream: str, began_at: int) -> None:
+        recorded = self._log.read_at(self._waiting[stream])
+        for some in _chunks(recorded, self.extractor.most):
+            heard = [one for each in some if (one := heard_of(each)) is not None]
+            append_new(self._log, list(self._drafts(heard, began_at)))
+            self._waiting[stream] = self._waiting[stream][len(some) :]
+            self._keep()
+        del self._waiting[stream]
+        self._heard_at.pop(stream, None)
+        self._closed.discard(stream)
+        self._keep()
 
     # What is found --------------------------------------------------------------------------------------------------
 
@@ -202,6 +233,6 @@ class Extracting:
         )
 
 
-def _chunks(heard: Sequence[Heard], size: int) -> Iterator[list[Heard]]:
-    for start in range(0, len(heard), size):
-        yield list(heard[start : start + size])
+def _chunks(every: Sequence[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(every), size):
+        yield list(every[start : start + size])

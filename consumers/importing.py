@@ -21,8 +21,10 @@ from mnemolog.domain.errors import (
     KeysMissing,
     MnemologError,
     NotFound,
+    ProjectionStalled,
     StoreClosed,
     StoreInUse,
+    StoreUnavailable,
 )
 from mnemolog.domain.events import Receipt
 from mnemolog.domain.scope import Scope
@@ -56,7 +58,8 @@ _CODE_OF: Final[Mapping[type[MnemologError], str]] = {
     IdempotencyConflict: "conflict",
     NotFound: "unknown",
 }
-_FATAL: Final = (StoreInUse, StoreClosed, KeysMissing, CorruptStore)
+FATAL: Final = (StoreInUse, StoreClosed, StoreUnavailable, ProjectionStalled, KeysMissing, CorruptStore)
+"""Errors that are no item's fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +164,24 @@ class Sink(Protocol):
     def feedback(self, scope: Scope, /, *args: Any, **fields: Any) -> Receipt: ...
 
 
+class Naming(Protocol):
+    """What the labels and keys in items stand for. Each raises InvalidInput for a name that stands for nothing."""
+
+    def learn(self, item: Item, receipt: Receipt) -> None:
+        """This item is in."""
+
+    def record(self, scope: Scope, label: str) -> str:
+        """The record that an item of this scope names by `label`."""
+
+    def event(self, scope: Scope, key: str, what: str) -> str:
+        """The event that its field `what` names."""
+
+    def target(self, scope: Scope, key: str) -> str:
+        """What feedback is about: a record or an event."""
+
+
 class Names:
-    """What the labels and keys of a source stand for: ids. Never stored, for callers choose labels and keys.
+    """A `Naming` for one source. It is never stored, for callers choose labels and keys.
 
     Every label is kept; of keys only those that were announced with `want`, so that memory stays bounded.
     """
@@ -190,23 +209,23 @@ class Names:
             if item.kind in STATED:
                 self._about[name] = receipt.record_id
 
-    def record(self, tenant: str, label: str) -> str:
-        """The record of an earlier `remember` with this label. Raises InvalidInput when there is none."""
+    def record(self, scope: Scope, label: str) -> str:
+        """The record of an earlier `remember` of the tenant with this label."""
         try:
-            return self._records[tenant, label]
+            return self._records[scope.tenant, label]
         except KeyError:
             raise InvalidInput("`record` names no earlier remember line of this tenant by its id") from None
 
-    def event(self, tenant: str, key: str, what: str) -> str:
-        """The event of an earlier item with this key. Raises InvalidInput when there is none."""
+    def event(self, scope: Scope, key: str, what: str) -> str:
+        """The event of an earlier item of the tenant with this key."""
         try:
-            return self._events[tenant, key]
+            return self._events[scope.tenant, key]
         except KeyError:
             raise InvalidInput(f"`{what}` names no earlier line of this tenant by its key") from None
 
-    def target(self, tenant: str, key: str) -> str:
-        """What feedback is about: the record of an earlier statement, else the event of an earlier item."""
-        return self._about.get((tenant, key)) or self.event(tenant, key, "target")
+    def target(self, scope: Scope, key: str) -> str:
+        """The record of an earlier statement, else the event of an earlier item."""
+        return self._about.get((scope.tenant, key)) or self.event(scope, key, "target")
 
 
 @dataclass(slots=True)
@@ -261,7 +280,7 @@ def run(
     sink: Sink,
     *,
     batch: int = 100,
-    names: Names | None = None,
+    names: Naming | None = None,
     tally: Tally | None = None,
     durable: Callable[[Place, Tally], None] | None = None,
     source: str = "",
@@ -293,7 +312,7 @@ def run(
 class _Run:
     """One import under way: what waits for its batch, what names mean, what was counted."""
 
-    def __init__(self, sink: Sink, names: Names, tally: Tally) -> None:
+    def __init__(self, sink: Sink, names: Naming, tally: Tally) -> None:
         self.sink, self.names, self.tally = sink, names, tally
         self.waiting: list[Item] = []
         self.since = 0
@@ -324,16 +343,15 @@ class _Run:
 
     def _call(self, item: Item) -> Receipt:
         fields = {**item.fields, "key": item.key}
-        tenant = item.scope.tenant
         if evidence := fields.pop("evidence", None):
-            fields["evidence"] = tuple(self.names.event(tenant, key, "evidence") for key in evidence)
+            fields["evidence"] = tuple(self.names.event(item.scope, key, "evidence") for key in evidence)
         if item.kind == "remember":
             fields.pop("id", None)
             return self.sink.remember(item.scope, fields.pop("content"), **fields)
         if item.kind == "feedback":
-            target = self.names.target(tenant, fields.pop("target"))
+            target = self.names.target(item.scope, fields.pop("target"))
             return self.sink.feedback(item.scope, target, fields.pop("rating"), **fields)
-        record = self.names.record(tenant, fields.pop("record"))
+        record = self.names.record(item.scope, fields.pop("record"))
         if item.kind == "correct":
             return self.sink.correct(item.scope, record, fields.pop("content"), **fields)
         acts = {"retract": self.sink.retract, "confirm": self.sink.confirm, "dispute": self.sink.dispute}
@@ -343,7 +361,7 @@ class _Run:
         if isinstance(answer, Receipt):
             self.names.learn(item, answer)
             self.tally.receipt(item, answer)
-        elif isinstance(answer, _FATAL):
+        elif isinstance(answer, FATAL):
             raise answer
         elif isinstance(answer, IdempotencyConflict) and item.derived_key:
             self.tally.duplicates += 1

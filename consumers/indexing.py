@@ -23,14 +23,14 @@ class IndexFiller:
 
     def catch_up(self) -> int:
         """Bring the index to the newest change of the rows; returns the change."""
-        with self._lock:
+        with self._lock, self._index.exclusively():
             if not self._is_ours() or self._index.flushed > self._rows.change():
                 return self.rebuild()
             return self._follow()
 
     def rebuild(self) -> int:
         """Fill an empty index from the rows, then switch to it; searches see the old one until then."""
-        with self._lock:
+        with self._lock, self._index.exclusively():
             self._index.begin(self._space, self._dimensions, self._rows.identity)
             change = self._follow()
             self._index.activate()
@@ -38,7 +38,7 @@ class IndexFiller:
 
     def purge(self) -> None:
         """Bring the index up to date, then make the bytes of what was removed leave its files."""
-        with self._lock:
+        with self._lock, self._index.exclusively():
             self.catch_up()
             self._index.compact()
 

@@ -143,7 +143,7 @@ class Masking:
     def row(self, row: TurnRow) -> TurnRow:
         """A turn as it may be shown."""
         found = () if row.position <= self._position() else self._scanned(row.event_id, WHOLE, row.text)
-        return replace(row, text=mask(row.text, found)) if found else row
+        return row._replace(text=mask(row.text, found)) if found else row
 
     def passage(self, row: TurnRow, passage: PassageRow | None) -> PassageRow | None:
         """A passage of a turn as it may be shown."""

@@ -105,7 +105,6 @@ class Summarising:
         self._log, self._views, self._hashes, self._ids, self._clock = log, views, hashes, ids, clock
         self._actor, self._indexed_to = actor, indexed_to or log.head
         self._summariser, self.rule = summariser or Extractive(), rule or WindowRule()
-        self.before_step: Callable[[], object] = lambda: None
         self.clean: Callable[[str], str] = lambda text: text
         self.on = True
         self._looked = 0
@@ -257,7 +256,6 @@ class Summarising:
     def _run(self, poll: float) -> None:
         while not self._stopping.is_set():
             try:
-                self.before_step()
                 self.run_once()
                 self._supervisor.worked()
                 self._log.wait(self._looked, poll)

@@ -85,7 +85,6 @@ class Vectorising:
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
-        self.before_step: Callable[[], object] = lambda: None
         self.clean: Callable[[str], str] = lambda text: text
         self._lock, self._stopping = RLock(), Flag()
         self._opened: _Opened | None = None
@@ -145,7 +144,6 @@ class Vectorising:
 
     def _go_round(self) -> None:
         head = self._log.head()
-        self.before_step()
         moved = bool(head) and self._open().worker.step()
         if moved:
             if self._filler is not None and self._filler.lag() > UNINDEXED:
@@ -234,16 +232,21 @@ class Vectorising:
         if rows is None:
             return
         rows.erase(erasures_of(self._log))
-        if self._opened is not None:
-            self._opened.scan.forget()
+        self.forget()
         filler, index = self._following(make=False), self._stored_index()
         if filler is not None:
             filler.catch_up()
         elif (
             index is not None
         ):  # of a store that had an embedder: empty it, it is made anew when it is needed
-            index.begin("", 1, "")
-            index.activate()
+            with index.exclusively():
+                index.begin("", 1, "")
+                index.activate()
+
+    def forget(self) -> None:
+        """Drop the vectors that are kept in memory."""
+        if self._opened is not None:
+            self._opened.scan.forget()
 
     def holding(self, positions: Sequence[int]) -> dict[str, int]:
         """Store → how much it still holds of the events at these positions."""
@@ -266,7 +269,8 @@ class Vectorising:
         last = erased[-1].position if erased else 0
         index = self._stored_index()
         if index is not None:
-            index.compact(last)
+            with index.exclusively():
+                index.compact(last)
             return True
         deadline = time.monotonic() + _PATIENCE
         while (clean := self._files.erased_elsewhere()) is not None and clean < last:

@@ -7,7 +7,7 @@ is not in it a moment longer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -30,6 +30,9 @@ class Aspect(IntEnum):
     PROCEDURE = 4
     REQUIREMENT = 5
 
+
+Told = Callable[[Record, str], Aspect | None]
+"""What a record tells, by what it says."""
 
 _CUES: Final = {
     Aspect.GOAL: re.compile(
@@ -57,17 +60,19 @@ _APART: Final = frozenset({"constraint", "reference"})
 """These stand in a context of their own accord."""
 
 
-def blueprint(stated: Iterable[tuple[Record, str]]) -> list[tuple[Record, str]]:
+def blueprint(stated: Iterable[tuple[Record, str]], aspect: Told | None = None) -> list[tuple[Record, str]]:
     """Of the records of a project, given with what they say, those that guide the work on it; most guiding first.
 
     Only what a person or a system of record stands behind: nobody is to be guided by a tool's output.
+    aspect: `aspect_of` with a memory.
     """
+    told = aspect or (lambda record, text: aspect_of(record.kind, text))
     chosen: dict[Aspect, list[tuple[Record, str]]] = {}
     for record, text in sorted(stated, key=lambda one: _order(one[0])):
-        aspect = aspect_of(record.kind, text)
-        if aspect is not None and record.trust >= Tier.USER_INFERRED:
-            chosen.setdefault(aspect, []).append((record, text))
-    return [one for aspect in sorted(chosen) for one in chosen[aspect][:OF_ONE_ASPECT]][:MOST]
+        found = told(record, text) if record.trust >= Tier.USER_INFERRED else None
+        if found is not None:
+            chosen.setdefault(found, []).append((record, text))
+    return [one for each in sorted(chosen) for one in chosen[each][:OF_ONE_ASPECT]][:MOST]
 
 
 def aspect_of(kind: str, text: str) -> Aspect | None:

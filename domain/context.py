@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import Tier
@@ -18,7 +18,8 @@ from mnemolog.domain.principal import Tier
 TokenCounter = Callable[[str], int]
 
 _WORD: Final = re.compile(r"[A-Za-z]+")
-_LONG_WORD: Final = re.compile(r"[A-Za-z]{7,}")
+_LETTERS: Final = "".join(chr(at) if chr(at).isalpha() else " " for at in range(128))
+_SHORT_WORD: Final = 6
 _SHORT: Final = re.compile(r"[0-9]{1,2}|[!-/:-@\[-`{-~]{1,2}|[^\S ]\s*|\s{2,}")
 """Two digits, two marks, or a run of white space that is more than one blank."""
 _HANGUL: Final = re.compile("[ㄱ-ㆎ가-힣]")
@@ -52,8 +53,7 @@ GROUPS: Final = ("boot", "tools", "memory", "session")
 """What a policy gives shares to, and what a caller may ask for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One candidate for a context: a whole record, turn or state of a task.
 
     id: record id or event id; version: the record's version, 1 for events; who: what stands before the text;
@@ -127,9 +127,11 @@ def estimate_tokens(text: str) -> int:
 
     A word of up to six letters is a token, a longer one more; the characters of other scripts cost 1 to 2.5 each.
     """
-    count = len(_WORD.findall(text)) + len(_SHORT.findall(text))
-    for word in _LONG_WORD.findall(text):
-        count += (len(word) - 2) // 5 if word[1:].islower() else (len(word) - 1) // 3
+    words = text.translate(_LETTERS).split() if text.isascii() else _WORD.findall(text)
+    count = len(words) + len(_SHORT.findall(text))
+    for word in words:
+        if len(word) > _SHORT_WORD:
+            count += (len(word) - 2) // 5 if word[1:].islower() else (len(word) - 1) // 3
     if text.isascii():
         return count
     hangul, asian, near = (len(some.findall(text)) for some in (_HANGUL, _EAST_ASIAN, _NEAR))

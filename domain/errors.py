@@ -55,6 +55,14 @@ class KeysMissing(MnemologError):
     """The log has events but their keys (or the root key) are not there. Keys are never created silently."""
 
 
+class AnotherLog(MnemologError):
+    """The target of a move holds another log, or more than the source has. Name an empty one, or move the other way."""
+
+
+class StoreMoved(MnemologError):
+    """This memory was moved: go on where it is now. Or a move into it is not finished: run that again."""
+
+
 class CorruptStore(MnemologError):
     """Stored bytes do not have the form or the hash that they were written with."""
 

@@ -57,8 +57,6 @@ def event(topic: str, schema: int = 1) -> Callable[[type[Event]], type[Event]]:
 
 
 # What happened --------------------------------------------------------------------------------------------------
-
-
 @event("SessionOpened")
 @dataclass(frozen=True, slots=True)
 class SessionOpened(Event):
@@ -133,8 +131,6 @@ class SessionClosed(Event):
 
 
 # Memory, by people and agents. The stream is the record; `Envelope.stream` is the record id. ----------------------
-
-
 @event("MemoryStated")
 @dataclass(frozen=True, slots=True)
 class MemoryStated(Event):
@@ -220,8 +216,6 @@ class QuarantineReviewed(Event):
 
 
 # Derived (the envelope names the sources), and work ----------------------------------------------------------------
-
-
 @event("SummaryWritten")
 @dataclass(frozen=True, slots=True)
 class SummaryWritten(Event):
@@ -282,8 +276,6 @@ class WorkingStateChanged(Event):
 
 
 # Governance and reading: ids only, but for the sealed reasons ------------------------------------------------------
-
-
 @event("ParkedEventReplayed")
 @dataclass(frozen=True, slots=True)
 class ParkedEventReplayed(Event):
@@ -371,6 +363,15 @@ class PolicyAdopted(Event):
     previous: str | None = clear(None)
 
 
+@event("PartitionsChanged")
+@dataclass(frozen=True, slots=True)
+class PartitionsChanged(Event):
+    """Between processes, events travel in so many partitions from here on; the first one holds for all before too."""
+
+    epoch: int = clear()
+    partitions: int = clear()
+
+
 @event("ConsentGranted")
 @dataclass(frozen=True, slots=True)
 class ConsentGranted(Event):
@@ -419,7 +420,8 @@ CONSENT: Final = frozenset({"ConsentGranted", "ConsentWithdrawn"})
 ERASURE: Final = frozenset({"SubjectErased", "ContentErased"})
 """Handled at once by every projection, also while their owner's events wait."""
 PARKING: Final = frozenset({"ParkedEventReplayed", "ParkedEventDismissed"})
-GOVERNANCE: Final = ERASURE | PARKING | {"ErasureRequested", "AccessRefused", "PolicyAdopted"}
+_STORE_WIDE: Final = frozenset({"ErasureRequested", "AccessRefused", "PolicyAdopted", "PartitionsChanged"})
+GOVERNANCE: Final = ERASURE | PARKING | _STORE_WIDE
 """What concerns a whole tenant or store."""
 
 CLEAR_FIELDS: Final = {

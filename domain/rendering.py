@@ -6,7 +6,7 @@ tokens that then hold no evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from mnemolog.domain.context import (
@@ -48,28 +48,35 @@ _ORDER: Final = list(Layer)
 _Border = tuple[Layer, str | None, str]
 
 
-def assemble(portions: Sequence[Portion], budget: int, count: TokenCounter) -> Assembly:
+def assemble(
+    portions: Sequence[Portion], budget: int, count: TokenCounter, line: Callable[[Entry], int] | None = None
+) -> Assembly:
     """Fill the budget and write it down; what was written has at most `budget` tokens by `count`.
 
+    line: the tokens of a rendered entry and the end of its line, for a counter that knows many of them.
     Raises InvalidInput when the budget does not even hold the frame.
     """
     frame = count(HEADER + FOOTER)
     if budget < frame:
         raise InvalidInput(f"budget must be at least {frame} tokens, the size of an empty context")
     borders: set[_Border] = set()
-    lines: dict[tuple[bool, str], tuple[str, int]] = {}
+    lines: dict[tuple[bool, str], int] = {}
+    openings: dict[_Border, int] = {}
+    measured = line or (lambda entry: count(f"{render(entry)}\n"))
 
     def cost(entry: Entry) -> int:
-        line = lines.get(entry.key)
-        if line is None:
-            rendered = render(entry)
-            line = lines[entry.key] = rendered, count(f"{rendered}\n")
-        opening = 0 if _border(entry) in borders else count(_opened(entry) + _closed(entry))
-        return line[1] + opening
+        key, border = entry.key, _border(entry)
+        if key not in lines:
+            lines[key] = measured(entry)
+        if border in borders:
+            return lines[key]
+        if border not in openings:
+            openings[border] = count(_opened(entry) + _closed(entry))
+        return lines[key] + openings[border]
 
     filling = Filling(budget, cost, lambda entry: borders.add(_border(entry)), frame)
     left_out = fill(filling, portions)
-    chosen = [Placed(entry, lines[entry.key][0], tokens) for entry, tokens in filling.chosen]
+    chosen = [Placed(entry, render(entry), tokens) for entry, tokens in filling.chosen]
     return written(chosen, left_out, budget, count)
 
 

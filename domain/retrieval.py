@@ -11,8 +11,9 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from heapq import nlargest
-from operator import attrgetter, mul
+from operator import add, attrgetter, mul
 from typing import Final, cast
 
 from mnemolog.domain.lexical import Matches, Term, bm25
@@ -243,18 +244,23 @@ def _filled(values: Sequence[float | None], others: Sequence[float | None]) -> S
 
 
 def _z(values: Sequence[float | None], name: str, given: Mapping[str, Moments]) -> list[float | None]:
-    """z-scores. A tiny scope has hardly a spread of its own: five made-up members with a usual one are counted in,
-
-    so that a meaningless difference between two candidates does not weigh as much as a word that only one has.
-    """
+    """z-scores."""
     known = [value for value in values if value is not None]
     moments = given.get(name) or moments_of(known)
-    prior = _PRIOR_CANDIDATES * _PRIOR_DEVIATION[name] ** 2
-    spread = math.sqrt((moments.count * moments.deviation**2 + prior) / (moments.count + _PRIOR_CANDIDATES))
-    mean = moments.mean
+    spread, mean = spread_of(name, moments), moments.mean
     if len(known) == len(values):
         return [(value - mean) / spread for value in known]
     return [None if value is None else (value - mean) / spread for value in values]
+
+
+def spread_of(name: str, moments: Moments) -> float:
+    """What a signal's z-scores are divided by.
+
+    A tiny scope has hardly a spread of its own: five made-up members with a usual one are counted in, so that a
+    meaningless difference between two candidates does not weigh as much as a word that only one has.
+    """
+    prior = _PRIOR_CANDIDATES * _PRIOR_DEVIATION[name] ** 2
+    return math.sqrt((moments.count * moments.deviation**2 + prior) / (moments.count + _PRIOR_CANDIDATES))
 
 
 def moments_of(values: Collection[float], zeros: int = 0) -> Moments:
@@ -264,8 +270,9 @@ def moments_of(values: Collection[float], zeros: int = 0) -> Moments:
         return Moments(0, 0.0, 0.0)
     mean = math.fsum(values) / count
     # A square times a power of two is exact, so the zeros need one term for each bit of their number.
-    far = [mean**2 * 2.0**bit for bit in range(zeros.bit_length()) if zeros >> bit & 1]
-    variance = math.fsum([(value - mean) ** 2 for value in values] + far) / count
+    far = [mean * mean * 2.0**bit for bit in range(zeros.bit_length()) if zeros >> bit & 1]
+    away = [value - mean for value in values]
+    variance = math.fsum([*map(mul, away, away), *far]) / count
     return Moments(count, mean, math.sqrt(variance))
 
 
@@ -292,7 +299,7 @@ def _session_best(pool: Sequence[Candidate], base: Sequence[float], weight: floa
     for one, score in zip(pool, base, strict=True):
         if one.session is not None and one.place is not None:
             of.setdefault(one.session, []).append(score)
-    mean = {session: sum(nlargest(_BEST, some)) / _BEST for session, some in of.items()}
+    mean = {session: reduce(add, nlargest(_BEST, some)) / _BEST for session, some in of.items()}
     return [0.0 if one.session is None else weight * mean.get(one.session, 0.0) for one in pool]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from threading import Lock
 from time import time_ns
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from mnemolog.domain.errors import InvalidInput
 
 _COUNTER_BITS = 12
 _RANDOM_BITS = 62
@@ -75,3 +78,11 @@ def _layout(tick: int, tail: int) -> str:
     """tick: milliseconds and counter, 60 bits; tail: 62 bits. Version and variant go between them."""
     milliseconds, counter = tick >> _COUNTER_BITS, tick & ((1 << _COUNTER_BITS) - 1)
     return f"{milliseconds << 80 | 7 << 76 | counter << 64 | 2 << 62 | tail:032x}"
+
+
+def zone_named(name: str) -> tzinfo:
+    """The zone of an IANA name. Raises InvalidInput for one that does not exist."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(f"no time zone {name!r}: use an IANA name such as Asia/Seoul") from None

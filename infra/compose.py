@@ -10,14 +10,14 @@ from datetime import tzinfo
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mnemolog.consumers.accesses import Accesses
 from mnemolog.consumers.extracting import Directory
+from mnemolog.consumers.partitions import partition_of
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.errors import (
-    InvalidInput,
+    KeysMissing,
     MnemologError,
     NotFound,
     StoreClosed,
@@ -26,18 +26,21 @@ from mnemolog.domain.errors import (
 from mnemolog.domain.events import ERASURE, PolicyAdopted, Recorded
 from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
-from mnemolog.domain.policy import Policy
+from mnemolog.domain.policy import GatePolicy, Policy
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.blobs import FileBlobs
-from mnemolog.infra.clock import SystemClock, UuidV7
+from mnemolog.infra.blobs import SealedBlobs, open_blobs
+from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
 from mnemolog.infra.gating import GateWorkers
-from mnemolog.infra.leadership import LOCK_FILE, Leadership
+from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
+from mnemolog.infra.locks import exclusively
 from mnemolog.infra.log.sqlite import SqliteEventLog
+from mnemolog.infra.marks import check_mark
+from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_of
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
-from mnemolog.infra.vector_folder import VECTORS_FILE, VectorFolder
+from mnemolog.infra.vector_folder import VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -71,7 +74,8 @@ WORKER: Final = "@mnemolog"
 _DURABILITY: Final = {"fsync": "full", "os": "os"}
 _HEARD: Final = frozenset({PolicyAdopted.topic, *ERASURE})
 _PAGE: Final = 500
-__all__ = ["VECTORS_FILE", "Store", "open_store"]
+_REFOLD_SECONDS: Final = 3600.0
+__all__ = ["Store", "open_store"]
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ class Store:
     ids: Ids
     vault: Vault
     log: Log
-    blobs: FileBlobs
+    blobs: SealedBlobs
     views: Views
     runner: Runner
     catalog: Catalog
@@ -101,6 +105,8 @@ class Store:
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
+    erased: int = 0
+    """The last erasure that was heard of: no read looks at a view that does not have it."""
     process: int = field(default_factory=os.getpid)
     closed: bool = False
     _heard: tuple[int, int] = (0, -1)
@@ -110,14 +116,12 @@ class Store:
     gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records, self.position = RecordTables(self.curated), self.log.head()
-        directory = Directory(_worker_of(self.vault), self.vault.name, self._zone)
+        self.records = RecordTables(self.curated)
+        directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
         )
         self.summarising.clean = self.vectors.clean = self.gate.masking.text
-        self.vectors.before_step = self.summarising.before_step = self.runner.readers.let_pass
-        self.gate.before_step(self.runner.readers.let_pass)
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""
@@ -156,14 +160,19 @@ class Store:
             page = self.log.read(after, _PAGE, topics=_HEARD, bodies=False)
             topics = {recorded.envelope.topic for recorded in page.events}
             if topics & ERASURE:
-                self.tables.forget()
-                self.records.forget()
-                self.gate.masking.forget()
+                self.erased = max(each.position for each in page.events if each.envelope.topic in ERASURE)
+                self.forget()
             if PolicyAdopted.topic in topics:
                 self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
             if page.position <= after:
                 return
             after = page.position
+
+    def forget(self) -> None:
+        """Drop what is kept in memory between questions, as after an erasure."""
+        self.tables.forget()
+        self.records.forget()
+        self.vectors.forget()
 
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""
@@ -191,8 +200,9 @@ class Store:
         self._heard = self.log.look()
         self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
         if self.leadership.leads:
-            lead()
-        if background:
+            with suppress(*([StoreUnavailable] if self.settings.workers else [])):  # before the first worker
+                lead()
+        if background and not self.settings.workers:
             if self.leadership.leads:
                 self._start()
             self.leadership.watch(lambda: self._take_over(lead), self._watch)
@@ -222,8 +232,19 @@ class Store:
         self.runner.know(self._folded_under(policy))
 
     def refold(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Rebuild, beside the live ones, the views that the policy decides about; then switch."""
-        self.runner.change(self._folded_under(self.policy), progress)
+        """Rebuild, beside the live ones, the views that the policy decides about; then switch. Workers do so together.
+
+        Raises ProjectionStalled where they do not get done in an hour.
+        """
+        if self.settings.workers:
+            self.runner.await_versions(self._folded_under(self.policy), _REFOLD_SECONDS)
+        else:
+            self.runner.change(self._folded_under(self.policy), progress)
+
+    def folded(self) -> list[Projection]:
+        """Every projection, under the policy that decides now."""
+        changed = {projection.name: projection for projection in self._folded_under(self.policy)}
+        return [changed.get(projection.name, projection) for projection in self.runner.projections]
 
     def _folded_under(self, policy: Policy) -> tuple[Projection, ...]:
         return self.curated.under(policy.gate), self.turns.under(policy.gate.masked)
@@ -260,16 +281,18 @@ class Parts:
 
 @contextmanager
 def open_store(
-    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None
+    path: Path, settings: Settings, *, create: bool = True, own: Parts | None = None, moving: bool = False
 ) -> Iterator[Store]:
     """Open a data directory, made if missing and `create`.
+
+    moving: also what was moved, or is being moved; else that raises StoreMoved.
 
     Several processes may have it open; the first one leads. Call `begin` of the store in the block, in which no
     other process comes in. Raises StoreInUse while another process is opening it and does not get done, KeysMissing
     when there are events but not their keys, NotFound for a missing directory with create=False.
     """
     own = own or Parts()
-    if not create and not _exists(path, settings):
+    if not create and not exists(path, settings):
         raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -280,8 +303,8 @@ def open_store(
         ) from error
     try:
         with leadership.opening():
-            store = _assemble(path, settings, leadership, own)
-            store.reranking = _reranking(settings, own.reranker)
+            store = _assemble(path, settings, leadership, own, moving)
+            store.reranking = reranking_of(settings, own.reranker)
             try:
                 yield store
             except BaseException:
@@ -292,12 +315,14 @@ def open_store(
         raise
 
 
-def zone_named(name: str) -> tzinfo:
-    """The zone of an IANA name. Raises InvalidInput for one that does not exist."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(f"no time zone {name!r}: use an IANA name such as Asia/Seoul") from None
+@contextmanager
+def open_log(path: Path, settings: Settings, clock: Clock) -> Iterator[tuple[Vault, Log]]:
+    """Keys and log alone, for who passes events on. Errors as `open_store`."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as undo:
+        with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
+            found = _keys_and_log(path, settings, clock, undo)
+        yield found
 
 
 def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
@@ -312,18 +337,19 @@ def _assemble(
     settings: Settings,
     leadership: Leadership,
     own: Parts,
+    moving: bool,
 ) -> Store:
     clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
-        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone)
-        catalog, analyzer, blobs = Catalog(), default_analyzer(), FileBlobs(path / BLOBS_FOLDER, vault)
-        lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
+        vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
         gate = (adopted_policy(log) or DEFAULT_POLICY).gate
-        turns = Turns(lexical[0], lexical[1], analyzer, blobs, gate.masked)
-        curated = Curated(lexical[2], analyzer, gate)
+        blobs = open_blobs(settings.blobs_url, path / BLOBS_FOLDER, vault)
+        catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(log, VectorFolder(path, leadership), settings, own.embedder, blobs)
+        vectors = _vectors(
+            log, VectorFolder(path, settings, lambda: leadership.leads), settings, own.embedder, blobs
+        )
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -343,41 +369,10 @@ def _assemble(
             summarising=_summarising(log, runner, vault, ids, clock, vectors),
             accesses=Accesses(log, vault, ids, clock),
             leadership=leadership,
-            extractors=(Rules(),) if own.extractor is None else (Rules(), own.extractor),
+            extractors=extractors_of(settings, own.extractor),
         )
         undo.pop_all()
         return store
-
-
-def embedder_of(settings: Settings) -> Callable[[], Embedder] | None:
-    """What makes the embedder of the settings when it is needed; None for none."""
-    return None if settings.embedder == "none" else lambda: _embedder(settings)
-
-
-def _embedder(settings: Settings) -> Embedder:
-    from mnemolog.infra.embedders import FolderEmbedder, OpenAIEmbedder, SentenceEmbedder
-
-    dimensions = settings.embedder_dimensions
-    if dimensions is None:
-        return SentenceEmbedder()
-    if not settings.embedder_is_url:
-        return FolderEmbedder(Path(settings.embedder), dimensions)
-    key = None if settings.embedder_key is None else settings.embedder_key.get_secret_value()
-    return OpenAIEmbedder(settings.embedder, settings.embedder_model or "", dimensions, key)
-
-
-def _reranking(settings: Settings, given: Reranker | None) -> Reranking:
-    """The given one, else that of the settings, else none."""
-    folder = settings.reranker
-    if given is not None:
-        return Reranking(lambda: given)
-    return Reranking(None if folder is None else lambda: _reranker(folder))
-
-
-def _reranker(folder: Path) -> Reranker:
-    from mnemolog.infra.embedders import FolderReranker
-
-    return FolderReranker(folder)
 
 
 def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
@@ -386,22 +381,33 @@ def _database(path: Path, settings: Settings) -> tuple[str, str] | None:
     return None if url is None else (url.get_secret_value(), settings.database_schema)
 
 
-def _exists(path: Path, settings: Settings) -> bool:
-    """Whether there is a memory; with a log elsewhere, whether the directory has been one's before."""
-    return (path / LOCK_FILE if _database(path, settings) else path / LOG_FILE).exists()
+def exists(path: Path, settings: Settings) -> bool:
+    """Whether there is a memory; with a log elsewhere, whether that has events or the directory was one's before."""
+    if _database(path, settings) is not None and (path / LOCK_FILE).exists():
+        return True
+    return _has_log(path, settings)
 
 
 def _files(
-    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool, moving: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
+    vault, log = _keys_and_log(path, settings, clock, undo, moving=moving)
+    views = _views(path, settings, sweep=sweep)
+    undo.callback(views.close)
+    return vault, log, views
+
+
+def _keys_and_log(
+    path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, moving: bool = False
+) -> tuple[Vault, Log]:
     vault = _vault(path, settings)
     undo.callback(vault.close)
     log = _log(path, settings, vault, clock)
     undo.callback(log.close)
-    views = _views(path, settings, sweep=sweep)
-    undo.callback(views.close)
-    return vault, log, views
+    if not moving:
+        check_mark(log.stored.mark())
+    return vault, log
 
 
 def _vault(path: Path, settings: Settings) -> Vault:
@@ -409,6 +415,10 @@ def _vault(path: Path, settings: Settings) -> Vault:
     root, fresh = root_key_provider(path, settings), not _has_log(path, settings)
     if settings.keys_url is None:
         file = path / KEYS_FILE
+        if settings.database_url is not None and not (fresh or file.exists()):
+            raise KeysMissing(
+                f"the keys of this log are not in {file}: set MNEMOLOG_KEYS_URL, or restore them"
+            )
         return open_vault(file, root, create=fresh and not file.exists())
     from mnemolog.infra.postgres.keys import open_postgres_vault
 
@@ -437,32 +447,44 @@ def _log(path: Path, settings: Settings, vault: Vault, clock: Clock) -> Log:
 
 
 def _views(path: Path, settings: Settings, *, sweep: bool) -> Views:
-    database = _database(path, settings)
-    if database is None:
+    url = settings.views_database
+    if url is None:
         return SqliteViews(path / VIEWS_FOLDER, sweep=sweep)
     from mnemolog.infra.postgres.views import PostgresViews
 
-    url, schema = database
-    return PostgresViews(url, schema=f"{schema}_views")
+    return PostgresViews(url.get_secret_value(), schema=f"{settings.database_schema}_views")
 
 
 def _lexical(path: Path, settings: Settings, name: str) -> SqliteLexicalIndex | PostgresLexicalIndex:
-    if _database(path, settings) is None:
+    if settings.views_database is None:
         return SqliteLexicalIndex(name)
     from mnemolog.infra.postgres.lexical import PostgresLexicalIndex
 
     return PostgresLexicalIndex(name)
 
 
+def _searched(
+    path: Path, settings: Settings, blobs: SealedBlobs, gate: GatePolicy
+) -> tuple[Catalog, Turns, Curated]:
+    """The projections that others read by name, two of them with an index of words."""
+    analyzer = default_analyzer()
+    lexical = [_lexical(path, settings, name) for name in ("turns_lex", "passages_lex", "records_lex")]
+    turns = Turns(lexical[0], lexical[1], analyzer, blobs, gate.masked)
+    return Catalog(), turns, Curated(lexical[2], analyzer, gate)
+
+
 def _runner(log: Log, views: Views, read: list[Projection], clock: Clock, settings: Settings) -> Runner:
     projections = [*read, Summaries(), Working(), Accessed()]
-    return Runner(log, views, projections, clock=clock, batch_size=settings.batch_size)
+    waits = (lambda: log.stats()["position"]) if settings.workers else None
+    parts: dict[str, Any] = {"clock": clock, "batch_size": settings.batch_size}
+    return Runner(log, views, projections, **parts, place=partition_of, waits=waits)
 
 
 def _vectors(
-    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: FileBlobs
+    log: Log, files: VectorFolder, settings: Settings, embedder: Embedder | None, blobs: SealedBlobs
 ) -> Vectorising:
     made = embedder_of(settings) if embedder is None else lambda: embedder
+    files.tidy()
     return Vectorising(log, files, made, exact_up_to=settings.exact_up_to, large=blobs)
 
 
@@ -470,10 +492,10 @@ def _summarising(
     log: Log, runner: Runner, vault: Vault, ids: Ids, clock: Clock, vectors: Vectorising
 ) -> Summarising:
     """What no search can find yet stays in its window."""
-    return Summarising(log, runner, vault, ids, clock, _worker_of(vault), indexed_to=vectors.position)
+    return Summarising(log, runner, vault, ids, clock, worker_of(vault), indexed_to=vectors.position)
 
 
-def _worker_of(vault: Vault) -> Callable[[str], str]:
+def worker_of(vault: Vault) -> Callable[[str], str]:
     """The id under which a tenant's directory knows the workers of this package."""
 
     def actor(tenant: str) -> str:

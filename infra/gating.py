@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,11 +55,6 @@ class GateWorkers:
         for one in self.extracting:
             one.gate = policy
 
-    def before_step(self, work: Callable[[], object]) -> None:
-        """What each does before a batch."""
-        for one in self._all:
-            one.before_step = work
-
     @staticmethod
     def examined(text: str, tier: Tier) -> dict[str, Any]:
         """What a statement carries: where something to hide stands, and whether it tells its reader what to do.
@@ -88,6 +84,13 @@ class GateWorkers:
         yield "findings", "1", self.scanning.position
         for one in self.extracting:
             yield "extraction", one.extractor.version, one.position
+
+    def refused(self) -> Iterator[tuple[str, Counter[str]]]:
+        """How often something yielded no candidate, by extractor and reason."""
+        for one in self.extracting:
+            counted = one.refused + Counter(getattr(one.extractor, "refused", ()))
+            if counted:
+                yield one.extractor.version, counted
 
     def troubles(self) -> Iterator[tuple[str, Trouble]]:
         """What went wrong in the background."""

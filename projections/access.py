@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Index, MetaData, Table, select
+from sqlalchemy import Column, Connection, Index, MetaData, Table, func, select
 
 from mnemolog.domain.events import ContextAssembled, MemoryAccessed, Recorded
 from mnemolog.domain.scope import LEVELS, ScopeIds
@@ -117,6 +117,7 @@ class Accessed:
     """The projection. It takes no part in erasures: nothing in it says anything."""
 
     name = "access"
+    by_owner = True
     version = version_of("1")
     topics: frozenset[str] | None = frozenset({_ASSEMBLED, MemoryAccessed.topic})
     bodies = False
@@ -192,6 +193,14 @@ def _take_reads(rows: Mapping[Table, list[tuple[Any, ...]]], recorded: Recorded,
 
 def _sessionless(scope: ScopeIds) -> ScopeIds:
     return ScopeIds(scope.at(LEVELS[:-1]))
+
+
+def count_by_action(conn: Connection) -> dict[str, int]:
+    """How many contexts and reads of each kind were recorded."""
+    query = select(READS.c.action, func.count().label("times")).group_by(READS.c.action)
+    counts = {row.action: row.times for row in conn.execute(query)}
+    contexts = conn.execute(select(func.count()).select_from(CONTEXTS)).scalar_one()
+    return {**counts, _CONTEXT: contexts} if contexts else counts
 
 
 # Look-ups for those who may inspect; the caller filters by scope. ------------------------------------------------

@@ -91,6 +91,7 @@ class Catalog:
     version = version_of("1")
     topics: frozenset[str] | None = None
     bodies = False
+    by_owner = True
 
     def __init__(self) -> None:
         self._scopes = ScopeNumbers(_sessionless)
@@ -197,6 +198,11 @@ def by_subject(conn: Connection, subject: str) -> list[CatalogRow]:
     """The events whose content is about this subject, or whose scope has it as user."""
     theirs = select(_SUBJECTS.c.position).where(_SUBJECTS.c.subject == subject)
     return _rows(conn, _EVENTS.c.position.in_(theirs))
+
+
+def with_blobs(conn: Connection) -> list[CatalogRow]:
+    """The events whose content is partly in the blob store, or was before it was erased."""
+    return _rows(conn, _EVENTS.c.blob == 1)
 
 
 def derived_from(conn: Connection, event_ids: Collection[str]) -> list[CatalogRow]:

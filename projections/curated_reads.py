@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
-from mnemolog.domain.lexical import Matches, ranked
+from mnemolog.domain.lexical import ranked
 from mnemolog.domain.records import (
     READABLE,
     Assertion,
@@ -23,6 +23,7 @@ from mnemolog.domain.records import (
 from mnemolog.domain.revision import chronicle, settle, standing
 from mnemolog.projections.curated import Curated, held
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
+from mnemolog.projections.lexical import LexicalIndex
 
 _Group = tuple[int, str]
 
@@ -109,9 +110,10 @@ class CuratedView:
         best = ranked({n: scores[n] for n in kept}, lambda n: kept[n].position, limit)
         return [(kept[number], score) for number, score in best]
 
-    def matches(self, conn: Connection, scopes: Collection[int], terms: Sequence[str]) -> Matches:
-        """Postings of the terms among these scopes' records, by their numbers, and the statistics of all of them."""
-        return self._curated.lexical.matches(conn, sorted(scopes), terms)
+    @property
+    def lexical(self) -> LexicalIndex:
+        """The index of the records by their numbers."""
+        return self._curated.lexical
 
     def numbered(
         self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], now: datetime

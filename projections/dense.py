@@ -9,9 +9,10 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock, RLock
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemolog.domain.passages import EMBEDDED, PARTS
 from mnemolog.domain.retrieval import Moments
@@ -22,6 +23,8 @@ from mnemolog.projections.vectors import Kind, Positions, Scores, Slice, Stamp, 
 CACHE_BYTES: Final = 512 << 20
 SAMPLED: Final = 2_000
 """Vectors of a scope that stand for all of them where only the nearest are looked up."""
+SAMPLES: Final = 8
+"""Such samples are kept in memory, 4 KB for each vector of 1,024 dimensions."""
 
 
 class DenseScan:
@@ -34,12 +37,18 @@ class DenseScan:
         self.space = space
         self._rows, self._limit = rows, cache_bytes
         self._held: OrderedDict[tuple[ScopeIds, Kind], _Matrix] = OrderedDict()
-        self._lock = Lock()
+        self._samples: OrderedDict[tuple[ScopeIds, Kind], _Sample] = OrderedDict()
+        self._epoch, self._lock = 0, Lock()
 
-    def scores(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Scores:
-        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch."""
+    def scores(
+        self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind, change: int | None = None
+    ) -> Scores:
+        """The cosine of every vector of this kind in these scopes. Raises SpaceMismatch.
+
+        change: the number of the last write, where it was just looked at.
+        """
         query.require(self.space)
-        change = self._rows.change()
+        change = self._rows.change() if change is None else change
         matrices = [self._matrix(scope, kind) for scope in scopes]
         before = sum(matrix.bytes for matrix in matrices)
         parts = [matrix.scores(query.values, change) for matrix in matrices]
@@ -57,7 +66,9 @@ class DenseScan:
         self, query: QueryVector, scopes: Collection[ScopeIds], k: int, kind: Kind
     ) -> list[tuple[int, float]]:
         """(log position, cosine) of the k nearest, best first; of equals the newer first."""
-        return best(self.scores(query, scopes, kind), k)
+        found = self.scores(query, scopes, kind)
+        order = best(found.positions, found.cosines, k)
+        return list(zip(found.positions[order].tolist(), found.cosines[order].tolist(), strict=True))
 
     def holds(self, scopes: Collection[ScopeIds]) -> bool:
         """Whether there is any vector in these scopes."""
@@ -69,10 +80,40 @@ class DenseScan:
             self._evict()
         return any(found)
 
+    def change(self) -> int:
+        """The number of the last write or removal."""
+        return self._rows.change()
+
     def forget(self) -> None:
         """Drop what is kept in memory, as after an erasure."""
         with self._lock:
+            self._epoch += 1
             self._held.clear()
+            self._samples.clear()
+
+    def spread(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
+        """Mean and deviation of the cosines of these scopes, by the first vectors of each."""
+        query.require(self.space)
+        change = self._rows.change()
+        parts = [self._sample(scope, kind, change) for scope in scopes]
+        return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
+
+    def _sample(self, scope: ScopeIds, kind: Kind, change: int) -> Floats:
+        """As it stands now: what is kept is checked where anything was written."""
+        with self._lock:
+            known, epoch = self._samples.get((scope, kind)), self._epoch
+        if known is not None and known.change == change:
+            return known.vectors
+        what = self.space, scope, kind, SAMPLED
+        mark = self._rows.sample_mark(*what)
+        vectors = known.vectors if known is not None and known.mark == mark else self._rows.sample(*what)
+        with self._lock:
+            if epoch == self._epoch:
+                self._samples[scope, kind] = _Sample(change, mark, vectors)
+                self._samples.move_to_end((scope, kind))
+                if len(self._samples) > SAMPLES:
+                    self._samples.popitem(last=False)
+        return vectors
 
     def _matrix(self, scope: ScopeIds, kind: Kind) -> _Matrix:
         with self._lock:
@@ -128,7 +169,8 @@ class Cosines:
 
 def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
     """Every cosine in these scopes, exactly."""
-    turns, windows, records, passages = (scan.scores(query, scopes, kind) for kind in Kind)
+    change = scan.change()
+    turns, windows, records, passages = (scan.scores(query, scopes, kind, change) for kind in Kind)
     return Cosines(turns, windows, records, passages)
 
 
@@ -142,17 +184,14 @@ def by_index(
 ) -> Cosines:
     """The `limit` nearest turns, windows and passages as the index knows them, and every record exactly."""
     query.require(scan.space)
+    held = [scope for scope in scopes if rows.sample_mark(query.space, scope, Kind.PASSAGE, 1)[0]]
     turns, windows, passages = (
-        nearest(rows, index, query, scopes, limit, kind) for kind in (Kind.TURN, Kind.WINDOW, Kind.PASSAGE)
+        nearest(rows, index, query, some, limit, kind)
+        for kind, some in ((Kind.TURN, scopes), (Kind.WINDOW, scopes), (Kind.PASSAGE, held))
     )
     records = scan.scores(query, scopes, Kind.RECORD)
-    spread = _sampled(rows, query, scopes, Kind.TURN), _sampled(rows, query, scopes, Kind.WINDOW)
+    spread = scan.spread(query, scopes, Kind.TURN), scan.spread(query, scopes, Kind.WINDOW)
     return Cosines(turns, windows, records, passages, (*spread, moments(records.cosines)))
-
-
-def _sampled(rows: VectorRows, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
-    parts = [rows.sample(query.space, scope, kind, SAMPLED) for scope in scopes]
-    return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
 
 
 def nearest(
@@ -178,21 +217,27 @@ def of_events(passages: Scores, positions: Collection[int]) -> Scores:
 
 def moments(cosines: Floats) -> Moments:
     """The same to the last digit in whatever order they come."""
-    values = np.sort(cosines.astype(np.float64))
+    values = np.sort(cosines).astype(np.float64)
     if not len(values):
         return Moments(0, 0.0, 0.0)
     return Moments(len(values), float(values.mean()), float(values.std()))
 
 
-def best(scores: Scores, k: int) -> list[tuple[int, float]]:
-    """The k greatest, best first; of equals the newer first."""
-    positions, cosines = scores.positions, scores.cosines
-    if k < len(cosines):
-        least = np.partition(cosines, len(cosines) - k)[len(cosines) - k]
-        kept = cosines >= least
-        positions, cosines = positions[kept], cosines[kept]
-    order = np.lexsort((-positions, -cosines))[:k]
-    return list(zip(positions[order].tolist(), cosines[order].tolist(), strict=True))
+def best(positions: Positions, scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
+    """Where the k greatest stand, best first; of equals the newer first."""
+    kept = np.arange(len(scores))
+    if k < len(scores):
+        kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+    return kept[np.lexsort((-positions[kept], -scores[kept]))[:k]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    """change: the last write that it was checked against; mark: what it is known by."""
+
+    change: int
+    mark: tuple[int, int]
+    vectors: Floats
 
 
 class _Matrix:

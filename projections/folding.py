@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
-from typing import Final
 
 from sqlalchemy import Connection
 
-from mnemolog.domain.events import ERASURE, FORGOTTEN, PARKING, Recorded, Undecodable
+from mnemolog.domain.events import ERASURE, FORGOTTEN, PARKING, Recorded
+from mnemolog.projections.batches import (
+    fresh,
+    is_exhausted,
+    is_placeholder,
+    runs,
+    unreadable,
+    unreadable_reason,
+)
 from mnemolog.projections.parking import ParkedEvent, ParkedState, Parking, ViewState, reason_of
-from mnemolog.projections.ports import Clock, EventLog, Forgetful, Page, Projection, ViewStore
+from mnemolog.projections.partitions import (
+    DIVISION,
+    FOR_ALL,
+    Delivered,
+    Placing,
+    Step,
+    level_step,
+    single,
+)
+from mnemolog.projections.ports import ByOwner, Clock, EventLog, Forgetful, Projection, ViewStore
 from mnemolog.projections.versions import ViewFile
-
-UNREADABLE_TENANT: Final = "?"
-"""The tenant of the envelope that stands for one that could not be read."""
 
 
 class SharedProjection:
@@ -53,9 +66,16 @@ class _Overtaken(Exception):
 
 
 class Lane:
-    """Moves one view file along the log. `position` and `stale` may be read by any thread.
+    """Moves one view file, or partitions of it, along the log. Any thread may read `position`, `stored` and `stale`.
 
-    built_from: the head when this view began to be built; everything erased up to there was never readable here.
+    position: up to where the view has everything; stored: its checkpoint, which may stay behind while nothing that
+    comes is for this view: a read then need not write.
+
+    The partitions of a view go at their own pace, but not past an event that concerns all owners: it is folded once,
+    when all have come to it, so that the order is the same as if one process had folded everything.
+
+    partitions: those of this lane; None for all of the view.
+    place: owner and number of partitions → the owner's partition.
     """
 
     def __init__(
@@ -66,24 +86,28 @@ class Lane:
         file: ViewFile,
         clock: Clock,
         batch_size: int,
-        built_from: int = 0,
+        *,
+        partitions: Collection[int] | None = None,
+        place: Placing = single,
     ) -> None:
         self.file, self.lock = file, RLock()
-        self.position, self.stale, self.closed = 0, False, False
+        self.position, self.stored, self.stale, self.closed = 0, 0, False, False
         self.parking = Parking(file.name)
         self._log, self._views, self.shared, self._clock = log, views, shared, clock
-        self.batch_size, self._built_from = batch_size, built_from
+        self.batch_size = batch_size
         self._projection = shared.projection
         topics = self._projection.topics
-        self._topics = None if topics is None else topics | ERASURE | PARKING
+        self._topics = None if topics is None else topics | FOR_ALL
+        self._partitions, self._place = partitions, place
         self._state: ViewState | None = None
 
     def prepare(self) -> None:
-        """Make the tables of an empty view file, with the dismissals of the whole log."""
-        dismissed = list(self._dismissals())
+        """Make the tables of an empty view file, with the dismissals of the whole log; nothing where they are made."""
+        dismissed, head = list(self._dismissals()), self._log.head()
         with self.shared.folding(self.file), self._views.begin(self.file) as conn:
-            self.parking.create(conn, dismissed)
-            self._projection.create(conn)
+            if not self.parking.is_made(conn):
+                self.parking.create(conn, dismissed, head)
+                self._projection.create(conn)
 
     def load(self) -> ViewState:
         """Read the state from the file."""
@@ -92,52 +116,196 @@ class Lane:
         assert self._state is not None
         return self._state
 
-    def advance(self, wait: float = -1) -> bool:
-        """Fold the next batch. False where nothing was left, or the lane stayed busy for `wait` seconds."""
+    def advance(self, wait: float = -1, *, store: bool = True, only: Collection[int] | None = None) -> bool:
+        """Fold the next batch. False where nothing was left, or the lane stayed busy for `wait` seconds.
+
+        store: whether the checkpoint is to follow where nothing is to be folded.
+        only: those partitions that are to be advanced.
+        """
         if not self.lock.acquire(timeout=wait):
             return False
         try:
-            return self.closed or self._advance()
+            return self.closed or self._advance(store, only)
         except _Overtaken:
             self.load()
             return True
         finally:
             self.lock.release()
 
-    def _advance(self) -> bool:
+    def at(self, partition: int) -> int:
+        """How far a partition of this lane is, as far as is known here; -1 where the view has it not."""
         state = self._state or self.load()
-        page = self._log.read(
-            state.position, self.batch_size, topics=self._topics, bodies=self._projection.bodies
-        )
-        if page.position <= state.position:
+        return state.positions.get(partition, -1)
+
+    def take(self, batch: Mapping[int, Delivered]) -> list[int]:
+        """Fold what was delivered of some partitions, in one transaction where nothing concerns all owners.
+
+        Returns those that are not done, since their events do not follow from where they are, or since others have
+        to come first: then `advance` reads the log as far as it can.
+        """
+        with self.lock:
+            left = dict(batch)
+            try:
+                while not self.closed:
+                    left = {one: came for one, came in left.items() if self.at(one) < came.to}
+                    if not left or not self._take_some(left):
+                        break
+            except _Overtaken:
+                self.load()
+            return [one for one, came in batch.items() if self.at(one) < came.to]
+
+    def _take_some(self, batch: Mapping[int, Delivered]) -> bool:
+        """Each partition up to the first event that concerns all; then the first of those."""
+        state = self._state or self.load()
+        step, due, walls = Step({}), list[Recorded](), list[Recorded]()
+        for one, came in batch.items():
+            at = state.positions.get(one, -1)
+            if at < 0 or came.previous > at:
+                continue
+            events = [recorded for recorded in came.events if recorded.position > at]
+            wall = next((recorded for recorded in events if recorded.envelope.topic in FOR_ALL), None)
+            if wall is None:
+                step.moves[one], step.delivered[one] = (at, came.to), came.next
+            elif wall.position - 1 > at:
+                step.moves[one] = (at, wall.position - 1)
+                events = [recorded for recorded in events if recorded.position < wall.position]
+            else:
+                walls.append(wall)
+                continue
+            due += self._ours(state, [one], events)
+        if step.moves:
+            return self._move(state, step, sorted(due, key=lambda recorded: recorded.position))
+        return bool(walls) and self._cross(min(walls, key=lambda recorded: recorded.position))
+
+    def skip(self, partitions: Collection[int], to: int) -> None:
+        """Move on over positions at which these partitions are known to have no events."""
+        with self.lock:
+            behind = {one: at for one in partitions if 0 <= (at := self.at(one)) < to}
+            if behind:
+                with self._views.begin(self.file) as conn:
+                    self.parking.skip(conn, behind, to)
+                self.load()
+
+    def divide(self, wanted: Callable[[int], int]) -> None:
+        """Bring all partitions to one position, and let the view have as many as are wanted there."""
+        while True:
+            with self.lock, self.shared.folding(self.file), self._views.begin(self.file) as conn:
+                positions = self.parking.load(conn).positions
+                level = len(set(positions.values())) == 1
+                if level and len(positions) != wanted(positions[0]):
+                    self.parking.divide(conn, wanted(positions[0]))
+            self.load()
+            if level:
+                return
+            self.advance()
+
+    @property
+    def bodies(self) -> bool:
+        """Whether the projection needs sealed bodies opened."""
+        return self._projection.bodies
+
+    def _advance(self, store: bool, only: Collection[int] | None) -> bool:
+        state = self._state or self.load()
+        group, bound = self._due(state, only)
+        if not group:
             return False
-        events = _fresh(page, state.position)
+        at, whole = state.positions[group[0]], len(group) == len(state.positions)
+        after = at if store or not whole else max(at, self.position)
+        # No further than to where others are: what lies there is not to be read twice.
+        limit = self.batch_size if bound is None else min(self.batch_size, bound - at)
+        page = self._log.read(after, limit, topics=self._topics, bodies=self._projection.bodies)
+        to = page.position if bound is None else min(page.position, bound)
+        if to <= after:
+            return False
+        events = [each for each in fresh(page, after) if each.position <= to]
+        if not whole:
+            return self._fold_due(state, group, at, to, events)
+        if not events and not store and to - at < self.batch_size:
+            self.position = to
+            return True
+        return self._move(state, level_step(group, at, to), events)
+
+    def _due(self, state: ViewState, only: Collection[int] | None) -> tuple[list[int], int | None]:
+        """The partitions that come next, all at one position, and where others of this lane already are."""
+        mine = state.positions if self._partitions is None else self._partitions
+        due = [one for one in (mine if only is None else only) if one in state.positions]
+        if not due:
+            return [], None
+        lowest = min(state.positions[one] for one in due)
+        group = [one for one in due if state.positions[one] == lowest]
+        return group, min((at for one in due if (at := state.positions[one]) > lowest), default=None)
+
+    def _fold_due(
+        self, state: ViewState, group: Sequence[int], at: int, to: int, events: Sequence[Recorded]
+    ) -> bool:
+        """Fold the events of some partitions, up to the first that concerns all; that one when all are there."""
+        wall = next((recorded for recorded in events if recorded.envelope.topic in FOR_ALL), None)
+        if wall is None:
+            return self._move(state, level_step(group, at, to), self._ours(state, group, events))
+        if wall.position - 1 > at:
+            before = [recorded for recorded in events if recorded.position < wall.position]
+            upto = level_step(group, at, wall.position - 1)
+            return self._move(state, upto, self._ours(state, group, before))
+        return self._cross(wall)
+
+    def _ours(self, state: ViewState, group: Sequence[int], events: Sequence[Recorded]) -> Sequence[Recorded]:
+        count, place = len(state.positions), self._place
+        return [recorded for recorded in events if place(recorded.envelope.owner, count) in group]
+
+    def _cross(self, wall: Recorded) -> bool:
+        """Fold an event that concerns all owners, once every partition has come to it."""
+        state, before = self.load(), wall.position - 1
+        if any(position > before for position in state.positions.values()):
+            return True  # somebody else has folded it
+        if any(position < before for position in state.positions.values()):
+            return False
+        return self._move(state, level_step(state.positions, before, wall.position), [wall])
+
+    def _move(self, state: ViewState, step: Step, events: Sequence[Recorded]) -> bool:
+        """Fold these events and move these partitions."""
         if self._is_plain(state, events):
             try:
-                self._transact(state, page.position, lambda conn: self._fold(conn, events))
+                self._transact(state, step, lambda conn: self._fold(conn, events))
                 return True
             except _Poison:
                 state = self.load()
-        self._transact(state, page.position, lambda conn: self._fold_carefully(conn, state, events))
+        self._transact(state, step, lambda conn: self._fold_carefully(conn, state, events))
         return True
 
-    def _transact(self, state: ViewState, to: int, work: Callable[[Connection], None]) -> None:
+    def _transact(self, state: ViewState, step: Step, work: Callable[[Connection], None]) -> None:
         """Rows, parked rows and checkpoint in one transaction, or none of them."""
         self._state = None
-        with self.shared.folding(self.file), self._views.begin(self.file) as conn:
-            if not self.parking.advance(conn, state.position, to):
+        # Where an event may change what belongs to another owner, partitions take turns.
+        by_owner = isinstance(self._projection, ByOwner) and self._projection.by_owner
+        turn = list(step.moves) if by_owner and len(step.moves) < len(state.positions) else None
+        state.positions.update({one: to for one, (_, to) in step.moves.items()})
+        with self.shared.folding(self.file), self._views.begin(self.file, turn) as conn:
+            if not self.parking.advance(conn, step.moves, step.delivered):
                 raise _Overtaken
             work(conn)
-        state.position = to
         self._know(state)
 
+    def _divides(self, state: ViewState, recorded: Recorded) -> bool:
+        """Whether the event changes in how many partitions this view is; one that nobody shares stays whole."""
+        shared = self._partitions is not None or len(state.positions) > 1
+        return shared and recorded.envelope.topic == DIVISION
+
+    def _divide(self, conn: Connection, state: ViewState, partitions: int) -> None:
+        self.parking.divide(conn, partitions)
+        state.positions = dict.fromkeys(range(partitions), max(state.positions.values()))
+
     def _know(self, state: ViewState) -> None:
-        self._state, self.position, self.stale = state, state.position, state.stale
+        mine = state.positions if self._partitions is None else self._partitions
+        self._state, self.stale = state, state.stale
+        self.stored = min((at for one in mine if (at := state.positions.get(one)) is not None), default=0)
+        self.position = max(self.position, self.stored)
 
     def _is_plain(self, state: ViewState, events: Sequence[Recorded]) -> bool:
         if state.parked or any(recorded.position in state.dismissed for recorded in events):
             return False
-        return not any(recorded.envelope.topic in PARKING or _unreadable(recorded) for recorded in events)
+        if any(self._divides(state, recorded) for recorded in events):
+            return False
+        return not any(recorded.envelope.topic in PARKING or unreadable(recorded) for recorded in events)
 
     def _fold(self, conn: Connection, events: Sequence[Recorded]) -> None:
         topics = self._projection.topics
@@ -147,19 +315,22 @@ class Lane:
         try:
             self._projection.fold(conn, wanted)
         except Exception as error:
-            if self._views.is_unavailable(error) or _is_exhausted(error):
+            if self._views.is_unavailable(error) or is_exhausted(error):
                 raise
             raise _Poison from error
 
     # What follows runs only while something is parked, or is about to be.
 
     def _fold_carefully(self, conn: Connection, state: ViewState, events: Sequence[Recorded]) -> None:
-        for run in _runs(events):
+        for run in runs(events):
             self._fold_run(conn, state, run)
             if run[-1].envelope.topic in ERASURE:
                 self._cover(conn, state, run[-1])
             elif run[-1].envelope.topic in PARKING:
                 self._obey(conn, state, run[-1])
+        for recorded in events:
+            if self._divides(state, recorded):
+                self._divide(conn, state, int(recorded.envelope.clear["partitions"]))
         state.parked = bool(self.parking.counts(conn))
 
     def _fold_run(self, conn: Connection, state: ViewState, events: Sequence[Recorded]) -> None:
@@ -197,26 +368,26 @@ class Lane:
                 continue
             if not erases and state.dismissed.get(recorded.position) == envelope.id:
                 continue
-            if not erases and not _is_placeholder(recorded) and envelope.owner in state.blocked:
+            if not erases and not is_placeholder(recorded) and envelope.owner in state.blocked:
                 self.parking.hold(conn, self._row(recorded, envelope.owner, "", ParkedState.WAITING))
-            elif _unreadable(recorded):
-                self._park(conn, state, recorded, _unreadable_reason(recorded))
+            elif unreadable(recorded):
+                self._park(conn, state, recorded, unreadable_reason(recorded))
             else:
                 admitted.append(recorded)
         return admitted
 
     def _cares(self, recorded: Recorded) -> bool:
         topics = self._projection.topics
-        return topics is None or recorded.envelope.topic in topics or _is_placeholder(recorded)
+        return topics is None or recorded.envelope.topic in topics or is_placeholder(recorded)
 
     def _park(self, conn: Connection, state: ViewState, recorded: Recorded, reason: str) -> None:
         erases = recorded.envelope.topic in ERASURE
-        owner = None if erases or _is_placeholder(recorded) else recorded.envelope.owner
+        owner = None if erases or is_placeholder(recorded) else recorded.envelope.owner
         self.parking.park(conn, self._row(recorded, owner, reason, ParkedState.FAILED))
         if owner is not None:
             state.blocked.add(owner)
         # An erasure that cannot be applied leaves erased text in this file; a new one never gets it.
-        if erases and recorded.position > self._built_from:
+        if erases and recorded.position > state.begun:
             self._make_stale(conn, state)
 
     def _row(self, recorded: Recorded, owner: str | None, reason: str, kind: ParkedState) -> ParkedEvent:
@@ -321,45 +492,3 @@ class Lane:
             if page.position <= position:
                 return
             position = page.position
-
-
-def _is_exhausted(error: BaseException | None) -> bool:
-    """Whether whoever folds ran out of stack or memory, which is no fault of the event. SQLAlchemy may wrap it."""
-    while error is not None:
-        if isinstance(error, RecursionError | MemoryError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _fresh(page: Page, after: int) -> list[Recorded]:
-    """The events of a page that are due: each once, in order, whatever was delivered twice or out of order."""
-    events = page.events
-    positions = [recorded.position for recorded in events]
-    if all(a < b for a, b in zip([after, *positions], [*positions, page.position + 1], strict=True)):
-        return list(events)
-    due = {recorded.position: recorded for recorded in events if after < recorded.position <= page.position}
-    return [due[position] for position in sorted(due)]
-
-
-def _runs(events: Sequence[Recorded]) -> Iterator[Sequence[Recorded]]:
-    """Cut behind every event to which the runner itself reacts."""
-    start = 0
-    for end, recorded in enumerate(events, 1):
-        if recorded.envelope.topic in ERASURE or recorded.envelope.topic in PARKING:
-            yield events[start:end]
-            start = end
-    if start < len(events):
-        yield events[start:]
-
-
-def _is_placeholder(recorded: Recorded) -> bool:
-    return recorded.envelope.scope.tenant == UNREADABLE_TENANT
-
-
-def _unreadable(recorded: Recorded) -> bool:
-    return isinstance(recorded.event, Undecodable) or _is_placeholder(recorded)
-
-
-def _unreadable_reason(recorded: Recorded) -> str:
-    return recorded.event.reason if isinstance(recorded.event, Undecodable) else "unreadable envelope"

@@ -1,4 +1,4 @@
-"""Hybrid search: what words and vectors say of the turns and records of some scopes, ranked by `domain.retrieval`.
+"""Hybrid search: what words and vectors say of the turns and records of some scopes, ranked by `projections.ranking`.
 
 In a scope of ordinary size everything is a candidate, so that means and deviations are exact. In a large one the
 best of each signal are, with the turns beside them; what the signals look like over the whole scope is measured apart.
@@ -6,44 +6,41 @@ best of each signal are, with the turns beside them; what the signals look like 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from heapq import nlargest
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection
+import numpy as np
+from numpy.typing import NDArray
 
-from mnemolog.domain.lexical import Matches, Term, bm25
-from mnemolog.domain.normalise import slot_key
-from mnemolog.domain.passages import place_of
-from mnemolog.domain.records import READABLE, Record, Status, microseconds
+from mnemolog.domain.lexical import Term
+from mnemolog.domain.passages import PARTS, place_of
 from mnemolog.domain.retrieval import (
     DENSE,
     LEXICAL,
     WINDOW,
-    Candidate,
     Facts,
     Moments,
     Ranked,
-    Scores,
     best_passage,
-    joined,
     moments_of,
     named_authors,
-    retrieve,
-    with_passages,
 )
-from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections import turns_view
-from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.record_tables import Judged, RecordTables
-from mnemolog.projections.turn_tables import TurnTables, turn_candidate
-from mnemolog.projections.turns import Turns
-from mnemolog.projections.turns_view import Sketch
+from mnemolog.projections.dense import best, of_events
+from mnemolog.projections.postings import Doubles, Ints, Postings, Words, by_session, distinct, places, rarity
+from mnemolog.projections.questions import NO_FILTERS, Filters, Places, Question, Ranking
+from mnemolog.projections.ranking import Pool, RecordTable, Spoken, covered, rank
+from mnemolog.projections.turn_arrays import Mask, TurnTable
 
 if TYPE_CHECKING:
+    from mnemolog.projections.curated_reads import CuratedView
     from mnemolog.projections.dense import Cosines
+    from mnemolog.projections.lexical import LexicalIndex
+    from mnemolog.projections.questions import Nearness
+    from mnemolog.projections.record_tables import RecordTables
+    from mnemolog.projections.turn_tables import TurnTables
+    from mnemolog.projections.turns import Turns
 
 WHOLE: Final = 4_000
 """Turns of a scope up to which all of them are candidates."""
@@ -51,119 +48,45 @@ BEST: Final = 150
 """How many each signal proposes in a larger one, at least."""
 
 
-class Nearness(Protocol):
-    def cosines(self, question: str, scopes: Collection[ScopeIds], turns: int, limit: int) -> Cosines | None:
-        """How near everything in these scopes is to the question; None where that cannot be said."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wording:
+    """What the words of the question say. both, passages: how many turns and records, and passages, there are."""
+
+    terms: Sequence[Term]
+    found: Postings
+    """Of the turns."""
+    turns: Words
+    records: Words
+    """Judged over turns and records together."""
+    pieces: Words
+    """The same of the passages of large turns, by their numbers."""
+    both: int
+    passages: int
+
+    def moments(self) -> Moments:
+        scores = [*self.turns.scores.tolist(), *self.records.scores.tolist()]
+        return moments_of(scores, self.both - len(scores))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Read transactions on both views, and the scopes that the caller sees in each by their numbers there."""
-
-    turns: Connection
-    turn_scopes: Mapping[int, ScopeIds]
-    records: Connection
-    record_scopes: Mapping[int, ScopeIds]
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What may be an answer. since_us is included, until_us is not; author, tool, slot and kinds must be equal."""
-
-    kinds: frozenset[str] | None = None
-    author: str | None = None
-    tool: str | None = None
-    slot: tuple[str, str] | None = None
-    status: frozenset[Status] | None = None
-    since_us: int | None = None
-    until_us: int | None = None
-    history: bool = False
-
-    @property
-    def sees_history(self) -> bool:
-        return self.history or (self.status is not None and not self.status <= READABLE)
-
-    def turns(self) -> bool:
-        """Whether a turn can be an answer at all."""
-        return self.slot is None and self.status is None
-
-    def records(self) -> bool:
-        return self.author is None and self.tool is None
-
-    @property
-    def chooses_turns(self) -> bool:
-        asked = (self.kinds, self.author, self.tool, self.since_us, self.until_us)
-        return any(one is not None for one in asked)
-
-    def allows_turn(self, row: Sketch) -> bool:
-        return (
-            self.turns()
-            and (self.kinds is None or row.kind in self.kinds)
-            and (self.author is None or _same(row.author, self.author))
-            and (self.tool is None or _same(row.tool, self.tool))
-            and self._within(row.occurred_us)
-        )
-
-    def allows_record(self, record: Record) -> bool:
-        return (
-            self.records()
-            and (self.kinds is None or record.kind in self.kinds)
-            and (self.status is None or record.status in self.status)
-            and (self.slot is None or record.group == f"s{slot_key(*self.slot)}")
-            and self._within(microseconds(record.occurred_at))
-        )
-
-    def _within(self, at: int) -> bool:
-        return Facts(since_us=self.since_us, until_us=self.until_us).covers(at)
-
-
-NO_FILTERS: Final = Filters()
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is looked for. text: without its relative time words; facts: the time that it speaks of."""
-
-    text: str
-    now: datetime
-    k: int
-    facts: Facts
-    filters: Filters
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """One question in its scopes, with what was read of them."""
+    """One question in its scopes, with what was read of them. table: all turns, where they are at hand."""
 
     question: Question
     at: Places
-    terms: Sequence[Term]
-    found: Matches
-    """Of the turns."""
-    lexical: Mapping[int, float]
-    """Of turns by position, of records by minus their number; judged over both together."""
-    pieces: Mapping[int, float]
-    """The same of the passages of large turns, by their numbers."""
-    both: int
-    """How many turns and records there are."""
+    words: _Wording
+    table: TurnTable | None
+    records: RecordTable
     cosines: Cosines | None
-    judged: Judged
-    """The records."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The best, best first. The key of a turn is its position, that of a record minus its number.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pool:
+    """The turns that are candidates, and what is known beside the scores of each."""
 
-    passages: position → number of the passage that answers best, of turns that are large.
-    """
-
-    ranked: Sequence[Ranked]
-    passages: Mapping[int, int]
-
-
-_Pool = tuple[Sequence[Sketch], Sequence[Candidate], Collection[str], Scores]
-"""Turns, the same as candidates, the names of their authors, and what the indexes say."""
+    turns: TurnTable
+    sessions: Doubles | None = None
+    moments: dict[str, Moments] = field(default_factory=dict)
 
 
 class HybridSearch:
@@ -182,172 +105,206 @@ class HybridSearch:
         found = self._ranked(asked)
         if not found and question.facts.strict:
             found = self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
+        if not asked.words.passages:
+            return Ranking(found, None)
         return Ranking(found, _best_passages(asked, {one.candidate.key for one in found}))
 
     def _asked(self, question: Question, at: Places) -> _Asked:
         terms = self._analyzer.query(question.text)
-        words = [term for term, _ in terms]
-        turns = self._index.matches(at.turns, list(at.turn_scopes), words)
-        records = self._curated.matches(at.records, at.record_scopes, words)
-        pieces = self._passages.matches(at.turns, list(at.turn_scopes), words)
-        both = joined(turns, records)
-        lexical, by_piece = with_passages(both, pieces, terms)
-        limit = max(BEST, question.k)
+        named = [term for term, _ in terms]
+        turns = self._index.postings(at.turns, list(at.turn_scopes), named)
+        pieces = self._passages.postings(at.turns, list(at.turn_scopes), named)
+        records = self._curated.lexical.postings(at.records, list(at.record_scopes), named)
+        judged = self._records.of(at.records, at.record_scopes, question.now, at.record_epoch)
+        keep = self._tables.of if turns.docs <= WHOLE else self._tables.of_large
+        table = keep(at.turns, at.turn_scopes, turns.docs, at.turn_epoch)
+        words = self._worded(terms, at, table, judged.table, (turns, records, pieces))
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
-        size = turns.docs + pieces.docs
+        limit, size = max(BEST, question.k), turns.docs + pieces.docs
         cosines = self._near.cosines(question.text, scopes, size, limit) if scopes else None
-        judged = self._records.of(at.records, at.record_scopes, question.now)
-        return _Asked(question, at, terms, turns, lexical, by_piece, both.docs, cosines, judged)
+        return _Asked(question, at, words, table, judged.table, cosines)
+
+    def _worded(
+        self,
+        terms: Sequence[Term],
+        at: Places,
+        table: TurnTable | None,
+        judged: RecordTable,
+        found: tuple[Postings, Postings, Postings],
+    ) -> _Wording:
+        """BM25 of turns, records and passages: a large turn is as good as its best passage.
+
+        A large text is one document however many passages it has: a word is as rare as the documents that have it
+        are few, and the average length is that of whole documents. So a long log does not make its words common; nor
+        is a passage lifted for being short, as it only was cut.
+        """
+        turns, records, pieces = found
+        rare = rarity(terms, [turns, records], pieces)
+        docs, numbers, parts = (each.documents() for each in found)
+        kept = None if table is None else (table.positions, table.lengths)
+        scores = rare.scores(turns, docs, _lengths(self._index, at, docs, kept))
+        lengths = _lengths(self._curated.lexical, at, numbers, (judged.numbers, judged.lengths), records=True)
+        of_records = Words(numbers, rare.scores(records, numbers, lengths))
+        if not len(parts):
+            return _Wording(terms, turns, Words(docs, scores), of_records, Words(), rare.docs, pieces.docs)
+        average = -(-rare.tokens // max(rare.docs, 1))
+        lengths = np.maximum(_lengths(self._passages, at, parts, None), average)
+        of_pieces = Words(parts, rare.scores(pieces, parts, lengths))
+        of_turns = _with_best(Words(docs, scores), of_pieces)
+        return _Wording(terms, turns, of_turns, of_records, of_pieces, rare.docs, pieces.docs)
 
     def _ranked(self, asked: _Asked) -> list[Ranked]:
-        filters = asked.question.filters
-        whole = asked.found.docs <= WHOLE
-        rows, turns, authors, scores = self._whole(asked) if whole else self._best(asked)
-        return retrieve(
-            [*turns, *asked.judged.candidates],
-            scores,
-            replace(asked.question.facts, authors=named_authors(asked.question.text, authors)),
-            k=asked.question.k,
-            history=filters.sees_history,
-            only=_only(filters, rows, asked.judged.records),
+        question, filters = asked.question, asked.question.filters
+        pool = self._whole(asked) if asked.words.found.docs <= WHOLE else self._best(asked)
+        records = asked.records if filters.sees_history else asked.records.some(asked.records.readable)
+        both = Pool.of(pool.turns, records)
+        lexical = [
+            asked.words.turns.spread_over(pool.turns.positions),
+            asked.words.records.spread_over(records.numbers),
+        ]
+        dense, window = _dense(asked.cosines, pool.turns, records)
+        named = named_authors(question.text, pool.turns.named())
+        return rank(
+            both,
+            Spoken(np.concatenate(lexical), dense, window, pool.sessions, pool.moments),
+            replace(question.facts, authors=named),
+            k=question.k,
+            only=_only(filters, pool.turns, records),
         )
 
     def _whole(self, asked: _Asked) -> _Pool:
         """A scope of ordinary size."""
-        table = self._tables.of(asked.at.turns, asked.at.turn_scopes, asked.found.docs)
-        dense, window = _dense(asked, None)
-        sessions = asked.found.grouped(table.sessions_of(asked.found.lengths), table.totals)
-        scores = Scores(asked.lexical, dense, window, bm25(sessions, asked.terms))
-        return table.rows, table.candidates, table.authors, scores
+        table, words = asked.table, asked.words
+        assert table is not None
+        sessions = table.sessions_at(words.found.doc)
+        return _Pool(table, by_session(words.found, words.terms, sessions, table.totals))
 
     # A large one -------------------------------------------------------------------------------------------------
 
     def _best(self, asked: _Asked) -> _Pool:
-        at = asked.at
-        table = self._tables.of_large(at.turns, at.turn_scopes, asked.found.docs)
-        seeds = self._seeds(asked, None if table is None else table.rows)
-        rows, turns = self._around(at, seeds) if table is None else table.around(seeds)
-        dense, window = _dense(asked, [row.position for row in rows])
-        moments = {
-            LEXICAL: moments_of(asked.lexical.values(), asked.both - len(asked.lexical)),
-            **_spreads(asked),
-        }
-        authors = {one.author for one in turns if one.author}
-        return rows, turns, authors, Scores(asked.lexical, dense, window, moments=moments)
-
-    def _around(self, at: Places, seeds: Collection[int]) -> tuple[Sequence[Sketch], Sequence[Candidate]]:
-        """As `TurnTable.around`, read from the view."""
-        conn, scopes = at.turns, at.turn_scopes
-        pairs = turns_view.beside(conn, scopes, sorted(seeds))
-        wanted = {*seeds, *(position for pair in pairs for position in pair)}
-        rows = turns_view.sketches(conn, scopes, sorted(wanted))
-        return rows, _placed(rows, pairs, self._index.lengths(conn, [row.position for row in rows]))
-
-    def _seeds(self, asked: _Asked, rows: Sequence[Sketch] | None) -> set[int]:
-        """The best of each signal among the turns that may be answers. rows: all turns, if they are at hand."""
-        size, allowed = max(BEST, asked.question.k), self._allowed(asked, rows)
-        words = [(s, at) for at, s in asked.lexical.items() if at > 0 and (allowed is None or at in allowed)]
-        seeds = {position for _, position in nlargest(size, words)}
+        seeds = self._seeds(asked)
+        turns = self._around(asked.at, seeds) if asked.table is None else asked.table.around(seeds)
+        moments = {LEXICAL: asked.words.moments()}
         if asked.cosines is not None:
-            from mnemolog.projections.dense import best
+            moments[DENSE], moments[WINDOW] = asked.cosines.spreads()[:2]
+        return _Pool(turns, None, moments)
 
-            passages = asked.cosines.nearest_passages()
-            for scores in (asked.cosines.turns, asked.cosines.windows, passages):
-                kept = scores if allowed is None else scores.among(allowed)
-                seeds |= {position for position, _ in best(kept, size)}
+    def _around(self, at: Places, seeds: Ints) -> TurnTable:
+        """As `TurnTable.around`, read from the view."""
+        pairs = turns_view.beside(at.turns, at.turn_scopes, seeds.tolist())
+        wanted = sorted({*seeds.tolist(), *(position for pair in pairs for position in pair)})
+        rows = turns_view.sketches(at.turns, at.turn_scopes, wanted)
+        lengths = self._index.lengths(at.turns, [row.position for row in rows])
+        return TurnTable().with_more(rows, lengths).linked_by(pairs)
+
+    def _seeds(self, asked: _Asked) -> Ints:
+        """The best of each signal among the turns that may be answers."""
+        size, allowed = max(BEST, asked.question.k), self._allowed(asked)
+        signals: list[tuple[Ints, NDArray[np.floating[Any]]]] = [
+            (asked.words.turns.docs, asked.words.turns.scores)
+        ]
+        if asked.cosines is not None:
+            near = (asked.cosines.turns, asked.cosines.windows, asked.cosines.nearest_passages())
+            signals += [(scores.positions, scores.cosines) for scores in near]
+        seeds = []
+        for keys, values in signals:
+            kept = slice(None) if allowed is None else places(allowed, keys)[1]
+            seeds.append(keys[kept][best(keys[kept], values[kept], size)])
         if allowed is not None and asked.question.facts.bounded:
-            seeds |= set(sorted(allowed)[-size:])
-        return seeds
+            seeds.append(allowed[-size:])
+        return distinct(np.concatenate(seeds))
 
-    def _allowed(self, asked: _Asked, rows: Sequence[Sketch] | None) -> set[int] | None:
-        """Positions of the turns that may be answers; None where nothing was asked of them."""
+    def _allowed(self, asked: _Asked) -> Ints | None:
+        """Positions of the turns that may be answers, in order; None where nothing was asked of them."""
         filters, facts = asked.question.filters, asked.question.facts
         if not filters.turns():
-            return set()
+            return np.empty(0, np.int64)
         if not filters.chooses_turns and not facts.bounded:
             return None
-        if rows is None:
+        table = asked.table
+        if table is None:
             rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
-        allowed = [row for row in rows if filters.allows_turn(row)]
-        inside = {row.position for row in allowed if facts.covers(row.occurred_us)}
-        return inside if facts.strict else {row.position for row in allowed}
+            table = TurnTable().with_more(rows, {})
+        allowed = _allows(filters, table)
+        return table.positions[allowed & covered(table.occurred, facts) if facts.strict else allowed]
 
 
 def _loose(facts: Facts) -> Facts:
     return replace(facts, strict=False)
 
 
-def _same(one: str | None, other: str) -> bool:
-    return one is not None and one.casefold() == other.casefold()
+def _lengths(
+    index: LexicalIndex, at: Places, docs: Ints, kept: tuple[Ints, Ints] | None, records: bool = False
+) -> Ints:
+    """How many tokens each document has: as it is kept, else as the index says."""
+    if kept is not None:
+        place, inside = places(kept[0], docs)
+        if inside.all():
+            return kept[1][place]
+    found = index.lengths(at.records if records else at.turns, docs.tolist())
+    return np.array([found[doc] for doc in docs.tolist()], np.int64)
 
 
-def _placed(
-    rows: Sequence[Sketch], pairs: Collection[tuple[int, int]], lengths: Mapping[int, int]
-) -> list[Candidate]:
-    """As candidates; only what really lies side by side in its session has places side by side."""
-    side_by_side, turns = set(pairs), []
-    last: dict[str, tuple[int, int, int]] = {}
-    for row in rows:
-        number, place = None, 0
-        if row.session is not None:
-            number, before, place = last.get(row.session, (len(last), 0, 0))
-            place += 1 if (before, row.position) in side_by_side else 3
-            last[row.session] = number, row.position, place
-        turns.append(turn_candidate(row, number, place, lengths.get(row.position, 0)))
-    return turns
+def _with_best(turns: Words, pieces: Words) -> Words:
+    """The turns, those that are large with the score of their best passage where that is better."""
+    positions = pieces.docs // PARTS
+    docs = distinct(np.concatenate([turns.docs, positions]))
+    scores = turns.spread_over(docs)
+    np.maximum.at(scores, np.searchsorted(docs, positions), pieces.scores)
+    return Words(docs, scores)
 
 
-def _only(filters: Filters, rows: Sequence[Sketch], records: Mapping[int, Record]) -> Collection[int] | None:
-    """Keys of what may be an answer; None where everything may."""
+def _allows(filters: Filters, turns: TurnTable) -> Mask:
+    """Which turns may be answers."""
+    allowed = covered(turns.occurred, filters.bounds) & filters.turns()
+    for wanted, codes, column in (
+        (filters.author, turns.authors, turns.author),
+        (filters.tool, turns.tools, turns.tool),
+    ):
+        if wanted is not None:
+            same = [code for name, code in codes.items() if name.casefold() == wanted.casefold()]
+            allowed &= np.isin(column, same)
+    if filters.kinds is not None:
+        allowed &= np.isin(turns.kind, [code for name, code in turns.kinds.items() if name in filters.kinds])
+    return allowed
+
+
+def _only(filters: Filters, turns: TurnTable, records: RecordTable) -> Mask | None:
+    """Which may be answers; None where all may."""
     if filters == NO_FILTERS:
         return None
-    only = {row.position for row in rows if filters.allows_turn(row)}
-    return only | {-number for number, record in records.items() if filters.allows_record(record)}
+    allowed = np.array([filters.allows_record(record) for record in records.records], np.bool_)
+    return np.concatenate([_allows(filters, turns), allowed])
 
 
-def _dense(asked: _Asked, wanted: Collection[int] | None) -> tuple[Mapping[int, float], Mapping[int, float]]:
-    """Cosines of turns alone (all, or some) by position and of records by minus their number; and of windows.
+def _dense(cosines: Cosines | None, turns: TurnTable, records: RecordTable) -> tuple[Doubles, Doubles]:
+    """Cosines of turns and records alone, and of windows; NaN for none.
 
     A large turn is as near as its nearest passage.
     """
-    cosines = asked.cosines
+    nothing = np.full(len(records), np.nan)
     if cosines is None:
-        return {}, {}
-    turns, windows, nearest = (
-        scores.mapping() if wanted is None else scores.at(wanted)
-        for scores in (cosines.turns, cosines.windows, cosines.nearest_passages())
-    )
-    turns |= {at: max(cosine, turns.get(at, cosine)) for at, cosine in nearest.items()}
-    stated = cosines.records.mapping()
-    records = {
-        -number: stated[record.position]
-        for number, record in asked.judged.records.items()
-        if record.position in stated
-    }
-    return {**turns, **records}, windows
+        none = np.full(len(turns) + len(records), np.nan)
+        return none, none
+    alone = cosines.turns.over(turns.positions)
+    alone = np.fmax(alone, cosines.nearest_passages().over(turns.positions))
+    stated, windows = cosines.records.over(records.events), cosines.windows.over(turns.positions)
+    return np.concatenate([alone, stated]), np.concatenate([windows, nothing])
 
 
 def _best_passages(asked: _Asked, keys: Collection[int]) -> dict[int, int]:
     """Position → number of the passage that answers best, of those of these turns that have one that says anything."""
     lexical: dict[int, dict[int, float]] = {}
-    for number, score in asked.pieces.items():
+    pieces = asked.words.pieces
+    for number, score in zip(pieces.docs.tolist(), pieces.scores.tolist(), strict=True):
         position = place_of(number)[0]
         if position in keys:
             lexical.setdefault(position, {})[number] = score
     dense: dict[int, dict[int, float]] = {}
     if asked.cosines is not None and len(asked.cosines.passages.positions):
-        from mnemolog.projections.dense import of_events
-
         for number, cosine in of_events(asked.cosines.passages, keys).mapping().items():
             dense.setdefault(place_of(number)[0], {})[number] = cosine
     return {at: best_passage(lexical.get(at, {}), dense.get(at, {})) for at in {*lexical, *dense}}
 
 
-def _spreads(asked: _Asked) -> dict[str, Moments]:
-    if asked.cosines is None:
-        return {}
-    turn, window, _ = asked.cosines.spreads()
-    return {DENSE: turn, WINDOW: window}
-
-
-__all__ = ["Filters", "HybridSearch", "Nearness", "Places", "Question", "Ranking"]
+__all__ = ["HybridSearch"]

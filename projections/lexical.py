@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
 from mnemolog.domain.lexical import Matches, Term
+
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.postings import Postings
 
 
 class LexicalDocument(NamedTuple):
@@ -38,6 +41,9 @@ class LexicalIndex(Protocol):
 
     def matches(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Matches:
         """Postings of the terms and the statistics of exactly these scopes."""
+
+    def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
+        """The same as arrays, by the places of the terms, each of which is named once; without lengths."""
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> Mapping[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

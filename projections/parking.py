@@ -1,16 +1,17 @@
-"""What every view file keeps beside its rows: the checkpoint, the events that failed, and the dismissed ones.
+"""What every view file keeps beside its rows: the checkpoints, the events that failed, and the dismissed ones.
 
-All of it changes in the same transaction as the rows, so a crash never separates them.
+There is one checkpoint per partition of the owners: one where a single process folds, more where workers share the
+work. All of it changes in the same transaction as the rows, so a crash never separates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from traceback import extract_tb
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     Column,
@@ -19,12 +20,16 @@ from sqlalchemy import (
     MetaData,
     Table,
     bindparam,
+    case,
     delete,
     func,
+    inspect,
+    or_,
     select,
     update,
 )
 
+from mnemolog.domain.errors import NotFound
 from mnemolog.projections.dialects import Integer, String, insert
 
 _METADATA: Final = MetaData()
@@ -35,6 +40,8 @@ _CHECKPOINT: Final = Table(
     Column("partition", Integer, primary_key=True),
     Column("position", Integer, nullable=False),
     Column("stale", Integer, nullable=False, server_default="0"),
+    Column("begun", Integer, nullable=False, server_default="0"),
+    Column("delivered", Integer, nullable=False, server_default="0"),
 )
 _PARKED: Final = Table(
     "parked",
@@ -80,41 +87,97 @@ class ParkedEvent:
 
 @dataclass(slots=True)
 class ViewState:
-    """What a view file knows of itself; true as long as a compare-and-set of `position` succeeds."""
+    """What a view file knows of itself; of a partition, true as long as a compare-and-set of its position succeeds.
 
-    position: int
+    positions: of each partition; begun: the head when the view began to be built.
+    delivered: where the messages of each partition go on, as whoever delivers them counts.
+    """
+
+    positions: dict[int, int]
     stale: bool
     blocked: set[str]
     parked: bool
     dismissed: dict[int, str]
+    delivered: dict[int, int]
+    begun: int
+
+    @property
+    def position(self) -> int:
+        """Everything up to here is in the view."""
+        return min(self.positions.values())
 
 
 class Parking:
-    """The checkpoint and the parked events of one projection in its view file."""
+    """The checkpoints and the parked events of one projection in its view file."""
 
-    def __init__(self, projection: str, partition: int = 0) -> None:
-        self._key = {"projection": projection, "partition": partition}
-        self._mine = (_CHECKPOINT.c.projection == projection) & (_CHECKPOINT.c.partition == partition)
+    def __init__(self, projection: str) -> None:
+        self._projection = projection
+        self._mine = _CHECKPOINT.c.projection == projection
 
-    def create(self, conn: Connection, dismissed: Iterable[tuple[int, str]]) -> None:
-        """The tables of a new view, which begins at position 0 and will skip the dismissed events."""
+    def create(self, conn: Connection, dismissed: Iterable[tuple[int, str]], begun: int = 0) -> None:
+        """The tables of a new view, which begins at position 0 and will skip the dismissed events.
+
+        begun: the head of the log now.
+        """
         _METADATA.create_all(conn)
-        conn.execute(insert(conn, _CHECKPOINT).values(**self._key, position=0))
+        row = {"projection": self._projection, "partition": 0, "position": 0, "begun": begun}
+        conn.execute(insert(conn, _CHECKPOINT).values(row))
         for position, event_id in dismissed:
             self.dismiss(conn, position, event_id)
 
-    def load(self, conn: Connection) -> ViewState:
-        position, stale = conn.execute(
-            select(_CHECKPOINT.c.position, _CHECKPOINT.c.stale).where(self._mine)
-        ).one()
-        owners = conn.execute(select(_PARKED.c.owner).distinct()).scalars().all()
-        dismissed = {row.position: row.event_id for row in conn.execute(select(_DISMISSED))}
-        return ViewState(position, bool(stale), {o for o in owners if o is not None}, bool(owners), dismissed)
+    def is_made(self, conn: Connection) -> bool:
+        """Whether `create` was called."""
+        return inspect(conn).has_table(_CHECKPOINT.name)
 
-    def advance(self, conn: Connection, position: int, to: int) -> bool:
-        """Compare and set. False where another runner was faster: then nothing of this batch may stay."""
-        moved = update(_CHECKPOINT).where(self._mine, _CHECKPOINT.c.position == position).values(position=to)
-        return conn.execute(moved).rowcount == 1
+    def load(self, conn: Connection) -> ViewState:
+        rows = conn.execute(select(_CHECKPOINT).where(self._mine)).all()
+        if not rows:
+            raise NotFound(f"the view {self._projection!r} has no checkpoint: rebuild it")
+        owners = conn.execute(select(_PARKED.c.owner).distinct()).scalars().all()
+        return ViewState(
+            positions={row.partition: row.position for row in rows},
+            stale=any(row.stale for row in rows),
+            blocked={owner for owner in owners if owner is not None},
+            parked=bool(owners),
+            dismissed={row.position: row.event_id for row in conn.execute(select(_DISMISSED))},
+            delivered={row.partition: row.delivered for row in rows},
+            begun=rows[0].begun,
+        )
+
+    def advance(
+        self,
+        conn: Connection,
+        moves: Mapping[int, tuple[int, int]],
+        delivered: Mapping[int, int] | None = None,
+    ) -> bool:
+        """Compare and set. False where another runner was faster: then nothing of this batch may stay.
+
+        moves: partition → from where to where; delivered: where its messages go on, so that whoever takes over asks
+        for what comes behind.
+        """
+        row, values = _CHECKPOINT.c, dict[str, Any]()
+        there = [(row.partition == one) & (row.position == at) for one, (at, _) in moves.items()]
+        values["position"] = case({one: to for one, (_, to) in moves.items()}, value=row.partition)
+        if delivered:
+            values["delivered"] = case(dict(delivered), value=row.partition, else_=row.delivered)
+        moved = update(_CHECKPOINT).where(self._mine, or_(*there)).values(values)
+        return conn.execute(moved).rowcount == len(moves)
+
+    def skip(self, conn: Connection, partitions: Mapping[int, int], to: int) -> None:
+        """Move on each of these partitions that is still at its position."""
+        for partition, position in partitions.items():
+            mine = self._mine & (_CHECKPOINT.c.partition == partition) & (_CHECKPOINT.c.position == position)
+            conn.execute(update(_CHECKPOINT).where(mine).values(position=to))
+
+    def divide(self, conn: Connection, partitions: int) -> None:
+        """Go on with more partitions, or with one: all at the position that those of now share."""
+        rows = [dict(row) for row in conn.execute(select(_CHECKPOINT).where(self._mine)).mappings()]
+        there = {row["partition"] for row in rows}
+        conn.execute(delete(_CHECKPOINT).where(self._mine & (_CHECKPOINT.c.partition >= partitions)))
+        new = [number for number in range(partitions) if number not in there]
+        if new:
+            values = [{**rows[0], "partition": number, "delivered": 0} for number in new]
+            conn.execute(insert(conn, _CHECKPOINT), values)
 
     def mark_stale(self, conn: Connection) -> None:
         """This view no longer follows from the log: it has to be built anew."""

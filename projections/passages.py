@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, MetaData, Table, delete, select, update
+from sqlalchemy import Column, Connection, MetaData, Table, bindparam, delete, select, update
 
 from mnemolog.domain.events import Event, Recorded, ToolCalled
 from mnemolog.domain.gate.findings import Finding, mask
@@ -37,6 +37,12 @@ PASSAGES: Final = Table(
     Column("text", String, nullable=False),
 )
 """start, end: the characters of the whole text, which has `total`; what a tool was called with is kept readable."""
+
+
+_AT: Final = select(*(PASSAGES.c[name] for name in ("number", "start", "end", "total", "text"))).where(
+    PASSAGES.c.number.in_(bindparam("numbers", expanding=True)),
+    PASSAGES.c.scope.in_(bindparam("scopes", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +133,9 @@ def text_in(event: object) -> str | None:
 
 def at(conn: Connection, numbers: Sequence[int], scopes: Collection[int]) -> dict[int, PassageRow]:
     """The passages with these numbers that belong to these scopes."""
-    columns = (PASSAGES.c[name] for name in ("number", "start", "end", "total", "text"))
-    query = select(*columns).where(PASSAGES.c.scope.in_(scopes))
     found: dict[int, PassageRow] = {}
     for some in _chunks(numbers):
-        for number, *values in conn.execute(query.where(PASSAGES.c.number.in_(some))):
+        for number, *values in conn.execute(_AT, {"numbers": some, "scopes": list(scopes)}):
             found[number] = PassageRow(*values)
     return found
 

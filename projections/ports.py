@@ -32,6 +32,14 @@ class Page:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class SealedPage:
+    """As `Page`, with what is stored: each event without its body, and its sealed state."""
+
+    events: Sequence[tuple[Recorded, bytes]]
+    position: int
+
+
 class EventLog(Protocol):
     """The log. Positions start at 1, grow in commit order and are never used twice."""
 
@@ -105,6 +113,13 @@ class Projection(Protocol):
 
 
 @runtime_checkable
+class ByOwner(Protocol):
+    """A projection whose rows of one owner change by that owner's events alone, but for those for all owners."""
+
+    by_owner: bool
+
+
+@runtime_checkable
 class Forgetful(Protocol):
     """A projection that keeps something of its rows in memory between batches, as interned scope numbers."""
 
@@ -133,8 +148,13 @@ class ViewStore(Protocol):
     def create_shadow(self, name: str, version: str) -> ViewFile:
         """An empty file beside the live one, of a new generation."""
 
-    def begin(self, file: ViewFile) -> AbstractContextManager[Connection]:
-        """A write transaction: commits at the end, rolls back on an error. One writer at a time per file."""
+    def begin(
+        self, file: ViewFile, partitions: Collection[int] | None = None
+    ) -> AbstractContextManager[Connection]:
+        """A write transaction: commits at the end, rolls back on an error. One writer at a time per file.
+
+        partitions: where that is all it writes, a store for many processes lets those of others write too.
+        """
 
     def connect(self, name: str) -> AbstractContextManager[Connection]:
         """A read transaction on the live file; it stays on that file, also while another is activated."""

@@ -12,16 +12,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
 
+from mnemolog.domain.blueprint import Aspect, aspect_of
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
-from mnemolog.domain.retrieval import Candidate
 from mnemolog.domain.revision import standing, standing_alone
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
+
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.ranking import RecordTable
 
 KEPT_RECORDS: Final = 30_000
 """Of all scopes together; some 2,000 bytes each."""
@@ -43,11 +46,11 @@ _NEVER: Final = float("inf")
 class Judged:
     """Every record of some scopes by its number in the view, without its content and what it rests on.
 
-    It holds from `since` to before `until`, in UTC microseconds. candidates: the same for ranking, by minus the number.
+    It holds from `since` to before `until`, in UTC microseconds. table: the same for ranking.
     """
 
     records: Mapping[int, Record]
-    candidates: Sequence[Candidate] = ()
+    table: RecordTable
     since: float = -_NEVER
     until: float = _NEVER
 
@@ -65,6 +68,7 @@ class Judged:
 class _Table:
     changes: _Changes
     groups: Sequence[Sequence[tuple[int, _Values]]]
+    lengths: Mapping[int, int]
     bounds: Sequence[int]
     judged: Judged | None = None
 
@@ -78,8 +82,7 @@ class _Table:
             place = bisect_right(self.bounds, now_us)
             edges = [-_NEVER, *self.bounds, _NEVER]
             records = {n: record for peers in self.groups for n, record in _standing(peers, now_us)}
-            candidates = [_candidate(number, record) for number, record in records.items()]
-            judged = self.judged = Judged(records, candidates, edges[place], edges[place + 1])
+            judged = self.judged = _judged(records, self.lengths, edges[place], edges[place + 1])
         return judged
 
 
@@ -89,7 +92,9 @@ class RecordTables:
     def __init__(self, curated: Curated, kept: int = KEPT_RECORDS) -> None:
         self._kept, self._lock = kept, Lock()
         self._tables: OrderedDict[frozenset[ScopeIds], _Table] = OrderedDict()
-        self._size = 0
+        self._aspects: dict[tuple[str, int], Aspect | None] = {}
+        self._size = self.epoch = 0
+        self._lexical = curated.lexical
         records, changes = curated.tables.records.c, curated.tables.changes.c
         inside: Any = bindparam("scopes", expanding=True)
         sketched = select(records.number, *(records[name] for name in _SKETCHED))
@@ -102,17 +107,18 @@ class RecordTables:
         )
         self._texts = select(records.number, records.content).where(records.scope.in_(inside))
 
-    def of(self, conn: Connection, scopes: Mapping[int, ScopeIds], now: datetime) -> Judged:
-        """Every record of these scopes, judged, as this read transaction sees them."""
+    def of(self, conn: Connection, scopes: Mapping[int, ScopeIds], now: datetime, epoch: int) -> Judged:
+        """Every record of these scopes, judged, as this read transaction sees them. epoch: in which it began."""
         if not scopes:
-            return Judged({})
+            return _judged({}, {}, -_NEVER, _NEVER)
         name, numbers = frozenset(scopes.values()), {"scopes": list(scopes)}
         changes: _Changes = tuple((scope, change) for scope, change in conn.execute(self._changes, numbers))
         with self._lock:
             table = self._tables.get(name)
         if table is None or table.changes != changes:
-            table = _table(changes, conn.execute(self._sketched, numbers).fetchall())
-            self._keep(name, table)
+            rows = conn.execute(self._sketched, numbers).fetchall()
+            table = _table(changes, rows, self._lexical.lengths(conn, [row[0] for row in rows]))
+            self._keep(name, table, epoch)
         return table.at(microseconds(now))
 
     def texts(self, conn: Connection, scopes: Collection[int]) -> dict[int, str]:
@@ -120,14 +126,32 @@ class RecordTables:
         rows = conn.execute(self._texts, {"scopes": list(scopes)}).fetchall()
         return {number: text for number, text in rows if text is not None}
 
-    def forget(self) -> None:
-        """Drop everything, as after an erasure."""
+    def aspect(self, record: Record, text: str, epoch: int) -> Aspect | None:
+        """What a record tells of its project. What it says is not kept, only what it was taken for."""
+        name = record.id, record.version
         with self._lock:
+            if name in self._aspects:
+                return self._aspects[name]
+        found = aspect_of(record.kind, text)
+        with self._lock:
+            if epoch == self.epoch:
+                if len(self._aspects) >= self._kept:
+                    self._aspects.clear()
+                self._aspects[name] = found
+        return found
+
+    def forget(self) -> None:
+        """Drop everything, as after an erasure, also what reads that are under way have seen."""
+        with self._lock:
+            self.epoch += 1
             self._tables.clear()
+            self._aspects.clear()
             self._size = 0
 
-    def _keep(self, name: frozenset[ScopeIds], table: _Table) -> None:
+    def _keep(self, name: frozenset[ScopeIds], table: _Table, epoch: int) -> None:
         with self._lock:
+            if epoch != self.epoch:
+                return
             old = self._tables.pop(name, None)
             self._size += table.size - (0 if old is None else old.size)
             self._tables[name] = table
@@ -135,7 +159,13 @@ class RecordTables:
                 self._size -= self._tables.popitem(last=False)[1].size
 
 
-def _table(changes: _Changes, rows: Sequence[Row[Any]]) -> _Table:
+def _judged(records: Mapping[int, Record], lengths: Mapping[int, int], since: float, until: float) -> Judged:
+    from mnemolog.projections.ranking import RecordTable
+
+    return Judged(records, RecordTable.of(records, lengths), since, until)
+
+
+def _table(changes: _Changes, rows: Sequence[Row[Any]], lengths: Mapping[int, int]) -> _Table:
     groups: dict[tuple[int, str | None], list[tuple[int, _Values]]] = {}
     bounds: set[int] = set()
     for row in rows:
@@ -145,7 +175,7 @@ def _table(changes: _Changes, rows: Sequence[Row[Any]]) -> _Table:
         values["trust"], values["authority"] = Tier(values["trust"]), Tier(values["authority"])
         bounds.update(at for name in _BOUNDS if (at := values[name]) is not None)
         groups.setdefault((values["scope"], values["group"]), []).append((number, values))
-    return _Table(changes, list(groups.values()), sorted(bounds))
+    return _Table(changes, list(groups.values()), lengths, sorted(bounds))
 
 
 def _standing(peers: Sequence[tuple[int, _Values]], now_us: int) -> list[tuple[int, Record]]:
@@ -157,10 +187,6 @@ def _standing(peers: Sequence[tuple[int, _Values]], now_us: int) -> list[tuple[i
     times = values["from_us"], values["to_us"], values["expires_us"]
     status = standing_alone(values["status"], *times, now_us)
     return [(number, Record(**{**values, "status": status}))]
-
-
-def _candidate(number: int, record: Record) -> Candidate:
-    return Candidate(-number, microseconds(record.occurred_at), kind=record.kind, status=record.status)
 
 
 def _place(record: Record) -> tuple[int, int, int, int]:

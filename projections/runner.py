@@ -4,73 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from threading import Event, Lock, RLock, Thread
 from typing import Final
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionStalled, StoreClosed, StoreInUse
+from mnemolog.domain.errors import (
+    InvalidInput,
+    NotFound,
+    ProjectionStalled,
+    StoreClosed,
+    StoreUnavailable,
+)
+from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_otherwise, stalled
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
+from mnemolog.projections.partitions import Placing, single
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
-from mnemolog.projections.readers import Readers
-from mnemolog.projections.supervision import Supervisor, Trouble
+from mnemolog.projections.supervision import Supervisor
 
 Progress = Callable[[int, int], None]
 """Called with (positions done, positions in all)."""
 
 BATCH: Final = 1000
 
+_LOOK: Final = 0.02
+"""Seconds between looks at a view that workers advance."""
+
 _GATHERING: Final = 0.02
 """Seconds that the background thread lets events gather once it is at the head: readers do not wait for it."""
-
-
-class ViewCondition(StrEnum):
-    """What a view is doing, for people."""
-
-    LIVE = "live"
-    PAUSED = "paused"
-    FAILING = "failing"
-    """Its last attempt to advance raised; it is tried again after a while."""
-    STALE = "stale"
-    """It has to be built anew, and will be at the next advance."""
-    REBUILDING = "rebuilding"
-
-
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """How far a view is. head: the real head of the log; failed and waiting: events that are parked."""
-
-    projection: str
-    version: str
-    position: int
-    head: int
-    failed: int
-    waiting: int
-    condition: ViewCondition
-
-    @property
-    def lag(self) -> int:
-        return self.head - self.position
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The background thread and the troubles of each projection (and of the thread itself, as `runner`)."""
-
-    running: bool
-    paused: bool
-    troubles: Mapping[str, Trouble]
-
-    @property
-    def crashes(self) -> int:
-        return sum(trouble.crashes for trouble in self.troubles.values())
 
 
 class SystemClock:
@@ -86,6 +52,8 @@ class Runner:
     A view is advanced by whoever needs it: a reader in `catch_up`, or the background thread after `start`;
     both go through one lock per view and one compare-and-set per batch.
 
+    place: owner and number of partitions → the owner's partition, where workers share the views.
+    waits: workers advance the views, and this runner only reads them; up to where, if it is not told.
     poll: seconds between looks at the log when no doorbell rings.
     backoff: seconds before the first retry after a crash, and the most that doubling may reach.
     """
@@ -100,8 +68,11 @@ class Runner:
         poll: float = 0.1,
         backoff: tuple[float, float] = (0.1, 30.0),
         clock: Clock | None = None,
+        place: Placing = single,
+        waits: Callable[[], int] | None = None,
     ) -> None:
         self._log, self._views = log, views
+        self._place, self._waits = place, waits
         self._clock = clock or SystemClock()
         self._batch_size, self._poll = batch_size, poll
         self._shared = {projection.name: SharedProjection(projection) for projection in projections}
@@ -113,7 +84,6 @@ class Runner:
         self._stopping, self._paused, self._round = Event(), Event(), Lock()
         self._switching = RLock()
         self._thread: Thread | None = None
-        self.readers = Readers()
 
     # Opening and building ---------------------------------------------------------------------------------------
 
@@ -126,10 +96,12 @@ class Runner:
             lane = self._existing(name, shared)
             if lane is not None:
                 self._lanes[name] = lane
+            elif self._waits is not None:
+                continue  # the workers have not made it yet
             elif build:
                 self.rebuild(name, progress=progress)
             else:
-                raise _led_otherwise(name)
+                raise led_otherwise(name)
 
     def change(self, projections: Sequence[Projection], progress: Progress | None = None) -> None:
         """Fold these anew beside the live views, then each in place of the one of its name. Of equal versions none.
@@ -142,6 +114,18 @@ class Runner:
                 if self._lane(name).file.version != projection.version:
                     shared = self._known(name, projection.version) or SharedProjection(projection)
                     self._build(name, shared, self._batch_size, progress)
+
+    def await_versions(self, projections: Sequence[Projection], timeout: float) -> None:
+        """Until workers have built these and made them live. Raises ProjectionStalled."""
+        deadline = time.monotonic() + timeout
+        for projection in projections:
+            while self._lane(projection.name).file.version != projection.version:
+                if time.monotonic() >= deadline:
+                    raise ProjectionStalled(
+                        f"no worker has built {projection.name!r} anew: are they running?"
+                    )
+                time.sleep(_LOOK)
+                self._views.refresh()
 
     def know(self, projections: Sequence[Projection]) -> None:
         """These may come to be live, as another process adopts a policy."""
@@ -159,7 +143,9 @@ class Runner:
             file = self._views.live(name)
             if file is None or file.version != shared.projection.version:
                 return None
-            lane = Lane(self._log, self._views, shared, file, self._clock, self._batch_size)
+            lane = Lane(
+                self._log, self._views, shared, file, self._clock, self._batch_size, place=self._place
+            )
             try:
                 position = lane.load().position
             except (SQLAlchemyError, NotFound):
@@ -185,7 +171,7 @@ class Runner:
     def _build(self, name: str, shared: SharedProjection, batch_size: int, progress: Progress | None) -> None:
         head = self._log.head()
         file = self._views.create_shadow(name, shared.projection.version)
-        lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, built_from=head)
+        lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, place=self._place)
         try:
             lane.prepare()
             self._shadows[name] = lane
@@ -241,28 +227,41 @@ class Runner:
         return self._caught_up(name, to, timeout).position
 
     def _caught_up(self, name: str, to: int | None, timeout: float) -> Lane:
-        target = self._log.head() if to is None else to
+        target = self.newest() if to is None else to
         deadline = time.monotonic() + timeout
         while True:
             lane = self._lane(name)
-            if lane.position >= target and not lane.stale:
+            if lane.position >= target and (not lane.stale or self._waits is not None):
                 return lane
             left = deadline - time.monotonic()
             if left <= 0:
-                raise ProjectionStalled(_stalled(lane, target))
-            if lane.stale:
+                raise ProjectionStalled(stalled(lane.file.name, lane.position, target))
+            if self._waits is not None:
+                self._await_workers(lane, left)
+            elif lane.stale:
                 self._renew(name)
             else:
                 self._step(lane, target, left)
 
+    def newest(self) -> int:
+        """What readers see who name no position: all that is in the log, or where workers fold, what was said here."""
+        return self._log.head() if self._waits is None else self._waits()
+
+    def _await_workers(self, lane: Lane, left: float) -> None:
+        time.sleep(min(_LOOK, left))
+        try:
+            lane.load()
+        except (NotFound, SQLAlchemyError):
+            self._views.refresh()
+
     def catch_up_all(self, to: int | None = None, timeout: float = 30.0) -> int:
         """Advance every view; the lowest position of all."""
-        target = self._log.head() if to is None else to
+        target = self.newest() if to is None else to
         return min((self.catch_up(name, target, timeout) for name in self._shared), default=target)
 
     def _step(self, lane: Lane, target: int, left: float) -> None:
         try:
-            moved = self._advance(lane, left)
+            moved = self._advance(lane, left, store=False)
         except Exception as error:
             if not self._views.is_unavailable(error):
                 raise
@@ -270,9 +269,9 @@ class Runner:
         if not moved and lane.position < target:
             self._log.wait(lane.position, min(self._poll, left))
 
-    def _advance(self, lane: Lane, wait: float) -> bool:
+    def _advance(self, lane: Lane, wait: float, *, store: bool = True) -> bool:
         try:
-            return lane.advance(wait)
+            return lane.advance(wait, store=store)
         except NotFound:
             self._views.refresh()
             if self._views.live(lane.file.name) == lane.file:
@@ -282,7 +281,7 @@ class Runner:
     @contextmanager
     def read(self, name: str, at_least: int | None = None, timeout: float = 30.0) -> Iterator[Connection]:
         """A read transaction on the live view, first caught up to `at_least` (default: the head of the log)."""
-        target = self._log.head() if at_least is None else at_least
+        target = self.newest() if at_least is None else at_least
         while True:
             lane = self._caught_up(name, target, timeout)
             with self._views.connect(name) as conn:
@@ -342,13 +341,12 @@ class Runner:
 
     def _is_behind(self, name: str, head: int) -> bool:
         lane = self._lane(name)
-        return lane.stale or lane.position < head
+        return lane.stale or lane.stored < head
 
     def _push(self, name: str) -> bool:
         supervisor = self._supervisors[name]
         if not supervisor.is_due():
             return False
-        self.readers.let_pass()
         try:
             lane = self._lane(name)
             if lane.stale:
@@ -367,6 +365,11 @@ class Runner:
     def names(self) -> list[str]:
         return list(self._shared)
 
+    @property
+    def projections(self) -> list[Projection]:
+        """All that it runs."""
+        return [shared.projection for shared in self._shared.values()]
+
     def health(self) -> Health:
         running = self._thread is not None and self._thread.is_alive()
         troubles = {name: supervisor.trouble for name, supervisor in self._supervisors.items()}
@@ -383,7 +386,9 @@ class Runner:
             state, counts = lane.parking.load(conn), lane.parking.counts(conn)
         failed, waiting = (counts.get(kind, 0) for kind in (ParkedState.FAILED, ParkedState.WAITING))
         condition = self._condition(name, state.stale)
-        return Lag(name, lane.file.version, state.position, head, failed, waiting, condition)
+        return Lag(
+            name, lane.file.version, max(state.position, lane.position), head, failed, waiting, condition
+        )
 
     def _condition(self, name: str, stale: bool) -> ViewCondition:
         if self._rebuilds[name].locked():
@@ -453,9 +458,21 @@ class Runner:
     def _lane(self, name: str) -> Lane:
         self._projection(name)
         if name not in self._lanes:
-            raise NotFound(f"view {name!r} is not open: call open() first")
+            self._wait_for_workers(name)
         lane = self._lanes[name]
         return lane if self._views.live(name) == lane.file else self._follow(name)
+
+    def _wait_for_workers(self, name: str) -> None:
+        """Take up a view that workers have made since."""
+        if self._waits is None:
+            raise NotFound(f"view {name!r} is not open: call open() first")
+        self._views.refresh()
+        lane = self._existing(name, self._shared[name])
+        if lane is None:
+            raise StoreUnavailable(
+                f"no worker has built the view {name!r} yet: start `mnemolog serve worker`"
+            )
+        self._lanes[name] = lane
 
     def _follow(self, name: str) -> Lane:
         """Another process has built the view anew: go on with its file."""
@@ -470,30 +487,10 @@ class Runner:
             shared = self._known(name, file.version)
             new = None if shared is None else self._existing(name, shared)
             if new is None:
-                raise _led_otherwise(name)
+                raise led_otherwise(name)
             lane.closed = True
             self._take(new)
             return new
 
 
-def _led_otherwise(name: str) -> StoreInUse:
-    return StoreInUse(
-        f"the process that leads this memory keeps view {name!r} in another version: "
-        "run the same release of mnemolog in all processes, or close the others"
-    )
-
-
-def _stalled(lane: Lane, target: int) -> str:
-    where = f"view {lane.file.name!r} is at position {lane.position}, not {target}"
-    return f"{where}: see `mnemolog projections lag`, then retry"
-
-
-__all__ = [
-    "BATCH",
-    "Health",
-    "Lag",
-    "Progress",
-    "Runner",
-    "SystemClock",
-    "ViewCondition",
-]
+__all__ = ["BATCH", "Health", "Lag", "Progress", "Runner", "SystemClock", "ViewCondition"]

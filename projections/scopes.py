@@ -37,6 +37,8 @@ class ScopeTable:
             *(Column(level, String, nullable=False, server_default="") for level in _STORED),
             UniqueConstraint(*_STORED),
         )
+        equal = (self.table.c[level] == bindparam(level, type_=String) for level in _STORED)
+        self._found = select(self.table.c.number).where(*equal)
         self._numbers: dict[ScopeIds, int] = {}
         self._statements: dict[tuple[frozenset[str], frozenset[str]], Select[Any]] = {}
 
@@ -50,11 +52,12 @@ class ScopeTable:
         if known is not None:
             return known
         values = {level: getattr(scope, level) or "" for level in _STORED}
-        conn.execute(insert(conn, self.table).values(values).on_conflict_do_nothing())
-        query = select(self.table.c.number).where(*(self.table.c[k] == v for k, v in values.items()))
-        number = int(conn.execute(query).scalar_one())
-        self._numbers[scope] = number
-        return number
+        made = insert(conn, self.table).on_conflict_do_nothing().returning(self.table.c.number)
+        number = conn.execute(made, values).scalar_one_or_none()
+        if number is None:
+            number = conn.execute(self._found, values).scalar_one()
+        self._numbers[scope] = int(number)
+        return self._numbers[scope]
 
     def scope(self, conn: Connection, number: int) -> ScopeIds:
         """The scope behind a number."""

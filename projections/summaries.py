@@ -104,6 +104,7 @@ class Summaries:
     """The projection. What was erased leaves no member, and of a summary no word."""
 
     name = "summaries"
+    by_owner = True
     version = version_of("1")
     topics: frozenset[str] | None = HAPPENED | ERASURE | {_WRITTEN}
     bodies = True

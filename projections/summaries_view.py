@@ -23,6 +23,17 @@ _NEWEST = (
     .limit(1)
 )
 _OF_SESSION = _NEWEST.where(SUMMARIES.c.session == bindparam("session"), SUMMARIES.c.kind == ROLLING)
+_LAST = (
+    select(SUMMARIES.c.session)
+    .where(
+        SUMMARIES.c.scope.in_(bindparam("scopes", expanding=True)),
+        SUMMARIES.c.kind == ROLLING,
+        SUMMARIES.c.text.is_not(None),
+        SUMMARIES.c.session != bindparam("but"),
+    )
+    .order_by(SUMMARIES.c.last.desc(), SUMMARIES.c.position.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +91,7 @@ def last_of_project(
 
     scopes: exactly those of the project, as far as the caller sees them.
     """
-    condition = SUMMARIES.c.scope.in_(scopes) & (SUMMARIES.c.kind == ROLLING) & _WHOLE
-    if but is not None:
-        condition &= SUMMARIES.c.session != but
-    query = select(SUMMARIES.c.session).where(condition)
-    session = conn.execute(
-        query.order_by(SUMMARIES.c.last.desc(), SUMMARIES.c.position.desc()).limit(1)
-    ).scalar()
+    session = conn.execute(_LAST, {"scopes": list(scopes), "but": but or ""}).scalar()
     return None if session is None else of_session(conn, scopes, session)
 
 

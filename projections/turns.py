@@ -121,6 +121,7 @@ class Turns:
     """
 
     name = "turns"
+    by_owner = True
     topics: frozenset[str] | None = HAPPENED | ERASURE | {FeedbackGiven.topic, SensitiveFound.topic}
     bodies = True
 

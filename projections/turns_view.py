@@ -48,8 +48,7 @@ _BESIDE: Final = (
 _ERROR, _BLOB = (list(TURNS.c.keys()).index(name) for name in ("error", "blob"))
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRow:
+class TurnRow(NamedTuple):
     """Something said, asked of a tool, or returned. kind: turn, chunk, tool_call or tool_result.
 
     scope: its number in this view; occurred_at: ISO 8601 with the writer's offset; occurred_us: the same in UTC
@@ -254,7 +253,7 @@ def _turn(row: Row[Any]) -> TurnRow:
     values = list(row)
     values[_ERROR] = bool(values[_ERROR])
     values[_BLOB] = None if values[_BLOB] is None else json.loads(values[_BLOB])
-    return TurnRow(*values)
+    return TurnRow._make(values)
 
 
 def _within(row: TurnRow, since_us: int | None, until_us: int | None) -> bool:

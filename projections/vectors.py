@@ -8,6 +8,7 @@ a part other than 0; where vectors are listed, a passage goes by its number, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from hashlib import blake2b
@@ -196,14 +197,17 @@ class Scores:
         """Log position → cosine."""
         return dict(zip(self.positions.tolist(), self.cosines.tolist(), strict=True))
 
-    def at(self, positions: Collection[int]) -> dict[int, float]:
-        """The same for some positions only, those that have a cosine."""
-        return self.among(positions).mapping()
-
-    def among(self, positions: Collection[int]) -> Scores:
-        """Those of these positions."""
-        wanted = np.isin(self.positions, np.fromiter(positions, np.int64, len(positions)))
-        return Scores(self.positions[wanted], self.cosines[wanted])
+    def over(self, wanted: Positions) -> NDArray[np.float64]:
+        """The cosine at each of these positions, NaN where there is none."""
+        found = np.full(len(wanted), np.nan)
+        if len(self.positions) and len(wanted):
+            order = np.argsort(self.positions, kind="stable")  # they come nearly in order
+            at = np.searchsorted(self.positions, wanted, sorter=order)
+            at[at == len(order)] = 0
+            place = order[at]
+            inside = self.positions[place] == wanted
+            found[inside] = self.cosines[place[inside]]
+        return found
 
 
 ErasureReader = Callable[[int], tuple[Sequence[Recorded], int]]
@@ -267,6 +271,9 @@ class VectorRows(Protocol):
     def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
         """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
 
+    def sample_mark(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> tuple[int, int]:
+        """What `sample` is known by: another sample has another mark."""
+
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""
 
@@ -291,6 +298,9 @@ class VectorIndex(Protocol):
     @property
     def flushed(self) -> int:
         """The change number up to which it is on disk."""
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """No other process changes it inside. Raises StoreUnavailable where another one does not get done."""
 
     def begin(self, space: str, dimensions: int, identity: str) -> None:
         """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""

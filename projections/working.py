@@ -88,6 +88,7 @@ class Working:
     """The projection."""
 
     name = "working"
+    by_owner = True
     version = version_of("1")
     topics: frozenset[str] | None = ERASURE | {_CHANGED}
     bodies = True

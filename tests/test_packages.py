@@ -40,14 +40,7 @@ def test_foundation_is_declared(distribution: str, extra: str | None) -> None:
     assert distribution in {Requirement(line).name for line in declared}
 
 
-BRING_YOUR_OWN = {"fastembed"}
-"""Extras that serve a model folder of the user's; the suite does without."""
-ALL_REQUIREMENTS = sorted(
-    {
-        *PROJECT["dependencies"],
-        *(line for extra, lines in EXTRAS.items() if extra not in BRING_YOUR_OWN for line in lines),
-    }
-)
+ALL_REQUIREMENTS = sorted({*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines)})
 
 
 @pytest.mark.parametrize("line", ALL_REQUIREMENTS)

@@ -16,6 +16,7 @@ from typing import Final, Literal, overload
 from mnemolog.domain.gate.candidates import Candidate, Span
 from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Scanner, Sort, mask, scan
 from mnemolog.domain.gate.instructions import Sign, instructions
+from mnemolog.domain.gate.mood import states
 from mnemolog.domain.normalise import normal_form, slot_key, statement_key
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import RECORD_KINDS
@@ -49,6 +50,7 @@ class Reason(StrEnum):
     LOW_TRUST = "comes from an origin that may not say this"
     LOW_CONFIDENCE = "was not understood with enough confidence"
     INSTRUCTS = "its source tells the reader what to do"
+    NO_STATEMENT = "asks or orders instead of stating"
     OTHER_EXTRACTOR = "was found by rules that do not count"
     KIND = "is of a kind that is not kept"
     WITHDRAWN = "its subject has withdrawn consent"
@@ -345,8 +347,13 @@ def _trust(case: _Case) -> Iterator[Verdict]:
 
 
 def _shape(case: _Case) -> Iterator[Verdict]:
-    if case.source.signs and case.source.trust < case.policy.instructs_below:
+    """What a tool or a page gives may state things, and not tell anybody what to do, in whatever words."""
+    if case.source.trust >= case.policy.instructs_below:
+        return
+    if case.source.signs:
         yield Decision.QUARANTINE, Reason.INSTRUCTS
+    if not states(case.candidate.content):
+        yield Decision.QUARANTINE, Reason.NO_STATEMENT
 
 
 # Consent and topic ---------------------------------------------------------------------------------------------------

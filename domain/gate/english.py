@@ -37,6 +37,7 @@ _NO_STATEMENT: Final = _re(
     r"\bused to\b|\bscrap that\b|\bforget (?:it|that)\b"
     # somebody else's words
     r"|(?<!\bi )(?<!\bwe )\b(?:said|says|saying|reads|wrote|writes|claims?|claimed|told|tells|according to)\b|"
+    r"^(?:please |can you |could you )*(?!remember|note|memori|save|store|keep|record)\w+ (?:this|that|it|these|the following)\b[^:.]{0,30}:|"
     r"^(?:please )?(?:translate|proofread|fix the (?:grammar|spelling)|rephrase|rewrite)\b"
     # jokes
     r"|\b(?:lol|lmao|rofl|haha\w*|hehe\w*|jk)\b|[😂🤣😜😝🙃😆]"
@@ -122,7 +123,7 @@ _DIET: Final = (
 )
 _NOT_ANY_MORE: Final = r"(?: any ?more| any longer| these days| now)?"
 _INSTEAD: Final = r"(?: (?:instead of|rather than|in place of|and no longer|not) (?P<o>[^,;]+?))?"
-_DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
+_DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote me|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
 _V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,120}?)"
 _LINE: Final = r"(?P<v>.{2,200}?)"
 _THING: Final = r"[^;:]{1,100}?"
@@ -132,7 +133,7 @@ _RELATION: Final = (
     r"produced|directed|owned|headquartered)(?: (?:in|of|to|by|with|for|at))?(?: the (?:city|country|continent|religion|sport|language|field) of)?|"
     r"plays the position of|speaks the language of|(?:died|worked|works|lives) in(?: the (?:city|field) of)?"
 )
-_END: Final = r"(?:\s*[,;].*|\s+(?:because|since it|as it|so that|so)\b.*)?$"
+_END: Final = r"(?:\s*(?:;|,(?!\d)).*|\s+(?:because|since it|as it|so that|so)\b.*)?$"
 
 
 def _capitalised(name: str) -> Check:
@@ -163,6 +164,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
     Rule("name", Lazy(rf"my (?:full |first )?name(?: is|['’]s) (?P<v>[^,;]{{2,60}}?){_END}"), attribute="name",
          confidence=0.95, fits=(lacks("v", r"^(?:not|now|in|on|spelled|too|\w+ing)\b"),)),
+    Rule("spelled", Lazy(rf"my (?P<a>(?:first |last |full |middle |family )?name|surname) is (?:spelled|spelt|written) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}")),
     Rule("name", Lazy(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
     Rule("name", Lazy(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
          attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
@@ -175,10 +177,10 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("home", Lazy(rf"i(?:['’]ve| have)?(?: just)? (?:moved|relocated)(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
          attribute="home", dated=True, fits=(_capitalised("v"),)),
     Rule("occupation", Lazy(rf"i work as (?:an? )?{_V}{_END}"), attribute="occupation", dated=True),
-    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from)\b.*)?{_END}"),
+    Rule("occupation", Lazy(rf"i(?: am|['’]m) an? (?P<v>(?:[\w-]+ ){{0,3}}(?:{_WORK}))(?: (?:at|by|in|from|based|living|working)\b.*)?{_END}"),
          attribute="occupation"),
     Rule("employer", Lazy(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
-         dated=True, fits=(_capitalised("v"),)),
+         dated=True, fits=(lambda found: re.search(r"\b[A-Z0-9]", found["v"]) is not None, lacks("v", r"^(?:my|an?|his|her|their|him|them|you|free)\b"))),
     # what has changed
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
          rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled)"

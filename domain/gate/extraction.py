@@ -19,7 +19,7 @@ from mnemolog.domain.gate.rules import CONSTRAINT, EPISODE, FACT, PREFERENCE, La
 from mnemolog.domain.gate.sentences import HIDDEN, Sentence, clauses, hidden, sentences
 from mnemolog.domain.gate.when import When, when
 
-EXTRACTOR: Final = "rules-1"
+EXTRACTOR: Final = "rules-2"
 """Names these rules; change it with every change of what they find."""
 MOST: Final = 50
 """Candidates of one text; whoever states more is writing a document."""
@@ -277,6 +277,9 @@ def _remembered(source: Source, text: str, heard: _Heard) -> list[Candidate]:
 def _plain(source: Source, text: str, span: Span, heard: _Heard, time: When | None, rule: str) -> Candidate:
     """A statement without a key. What happened in a past stretch of time is an episode."""
     start, end = span
+    ahead = time is not None and time.since is not None and time.since > source.occurred_at
+    if ahead and time is not None and time.until is not None:
+        time = None  # what happens then is known from now on
     episode = rule == "remembered" and time is not None and time.relative and time.until is not None
     since, until = (time.since, time.until) if episode and time is not None else _validity(time)
     content = source.text[start:end]

@@ -34,7 +34,7 @@ _NO_STATEMENT: Final = _re(
     r"|려다가?|려고 ?했(?:었)?(?:는데|지만|다가)|뻔했|그만뒀|그만두|포기|고려했|관뒀|아니다,? ?(?:됐|아니)|[할볼갈쓸]까 ?(?:했|하다|싶)|할까요"
     # somebody else's words
     r"|(?:대요|래요|답니다|랍니다|다던데|라던데|다더라|라더라|던데요?)$|(?<=[가-힣])[쓴한된난간운]대$|라고 ?(?:말|쓰여|써|적|나와|나오|되어|돼|했대|하더|하던|그[랬러])|"
-    rf"다고 ?(?:말|들었|하더|하던|그[랬러]|쓰여|써|적|나와)|[{_WITH_N}다]고 ?했(?:어|다|습|던)|맞춤법|번역해|고쳐 ?줘:"
+    rf"다고 ?(?:말|들었|하더|하던|그[랬러]|쓰여|써|적|나와)|[{_WITH_N}다]고 ?했(?:어|다|습|던)|맞춤법|번역해|(?:고쳐|다듬어|바꿔|줄여|늘려|손봐|읽어|옮겨|(?:요약|교정|분석|설명|검토|수정)해) ?(?:줘|줘요|주세요|줄래요?)\s?:"
     # jokes
     r"|[ㅋㅎ]{2,}|농담|[😂🤣😜😝🙃😆]"
 )
@@ -54,7 +54,7 @@ _ME: Final = r"(?:저는요?|나는|난|전(?=\s)|제가|내가|저도|나도|�
 _US: Final = r"(?:우리(?:는|가|도)|우리(?=\s(?:이제|요즘|지금|더 ?이상)\s)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:팀|회사|조직|부서|가족)(?:은|는|이|가|에서는|에선|도)?)"
 _JOINT: Final = _re(
     r"(?:(?P<keep>이고|고|인데|이며|는데|지만|니까|라서|해서|어서|아서),?|(?<=[가-힣\w])[,;:]|\s[–—-])\s+"
-    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$))"
+    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)))"
 )
 _FILLER: Final = _re(
     r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
@@ -62,7 +62,7 @@ _FILLER: Final = _re(
     r"잘못 말했(?:는데|네요))[,.!:~…]*\s+"
 )
 _VERB_OF_MEMORY: Final = (
-    r"(?:꼭|좀|잘|이거|이것도?|이건|이 ?점(?:을|은)?|반드시|항상|계속)*\s*(?:기억|메모|저장|기록|명심|외워|유념|적어)\s?"
+    r"(?:꼭|좀|잘|잊지 ?말고|이거|이것도?|이건|이 ?점(?:을|은)?|반드시|항상|계속)*\s*(?:기억|메모|저장|기록|명심|외워|유념|적어)\s?"
     r"(?:해|하고|둬|두)?\s?(?:둬|두고|놔|놓고)?\s?"
     r"(?:줘요?|주세요|주십시오|주실래요|주시겠어요|줄래요?|줄 ?수 ?있(?:어|나|을까)요?|줬으면 해요?|두세요|둬요?|놔요?|하세요|해요|해라|해|부탁해요?|부탁드려요|부탁드립니다)"
 )
@@ -73,14 +73,18 @@ _ASKED_BEFORE: Final = _re(
     rf"(?:{_VERB_OF_MEMORY}|잊지 ?(?:마|말아 ?줘|마세요|말고)요?|참고로|메모|기록)[,:]?\s+(?P<v>.{{3,}})$"
 )
 _ASKED_AFTER: Final = _re(rf"(?P<v>.{{3,200}}?),\s*{_VERB_OF_MEMORY}$")
+_ASKED_SAYING: Final = _re(rf"(?P<v>.{{3,200}}?)(?:이?라고|(?P<da>다)고)\s+{_VERB_OF_MEMORY}$")
 _ASKED_ALONE: Final = _re(rf"{_VERB_OF_MEMORY}[~.! ]*$")
 
-_SURE: Final = r"(?:입니다|이에요|이예요|예요|에요|이야|야|이다|이죠|죠|이지|임|이라고요|이네요|네요|인데요|거든요|이거든요)"
+_OPEN: Final = "".join(map(chr, range(0xAC00, 0xD7A4, 28)))
+"""Syllables without a final consonant: behind them 이 belongs to the name."""
+_CALLED: Final = rf"(?:(?<![{_OPEN}])이)?라고"
+_SURE: Final = r"(?:입니다|이에요|이예요|예요|에요|이야|야|이다|이죠|이지|임|이라고요|이네요|인데요|이거든요)"
 _COPULA: Final = rf"(?:{_SURE}|이고요?|고요)"
 _POLITE: Final = r"(?:요|니다|다|어|아|해|지|죠|네|음|함)?"
 _PAST: Final = r"(?:어요?|습니다|다|네요?|음|죠|지요?|고요|는데요?|거든요?)?"
 _V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,80}?)"
-_A: Final = r"(?P<a>[^\s:]+(?:\s[^\s:]+){0,3}?)"
+_A: Final = r"(?P<a>[^\s:]+?(?:\s[^\s:]+?){0,3}?)"
 _W: Final = r"(?P<w>제|내|우리|저희)"
 _SUBJECT: Final = rf"(?:(?P<w>{_ME}|{_US})\s+)?"
 _NOW: Final = r"(?:(?:얼마 ?전에|최근에?|방금|드디어|이제|지금은?|요즘|이젠|현재|앞으로는?|더 ?이상|정말|진짜|특히|제일|가장|원래|평소에?|아예|전혀|너무|아주|주로|많이)\s+)*"
@@ -149,18 +153,20 @@ _RULES: Final[tuple[Rule, ...]] = (
     # who somebody is
     Rule("name", Lazy(rf"{_W} (?:본명|이름)은 (?P<v>[^\s,]+?(?: [^\s,]+?)?)(?:{_COPULA}|고(?=\s)|인데(?=\s)|(?:이)?라고 ?(?:해요|합니다|해))(?:$|\s.*|,.*)"),
          attribute="name", confidence=0.95, fits=(lacks("v", _PRONOUN),)),
-    Rule("name", Lazy(rf"(?:{_ME}) (?P<v>\S+?)(?:이)?라고 ?(?:합니다|해요|해|하고요)$"), attribute="name"),
-    Rule("name", Lazy(r"(?:(?:저를|나를|절|날|그냥|앞으로는?|저는|나는)\s)+(?P<v>\S+(?: \S+)?)(?:이라고|라고) ?(?:불러|부르).*$"), attribute="name"),
-    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}{_V}에서? (?:살아요?|삽니다|산다|살고 ?있(?:어요?|습니다)|거주해요?|거주합니다|거주 ?중(?:이에요|입니다))$"),
+    Rule("name", Lazy(rf"(?:{_ME}) (?P<v>\S+?){_CALLED} ?(?:합니다|해요|해|하고요)$"), attribute="name"),
+    Rule("name", Lazy(rf"(?:(?:저를|나를|절|날|그냥|앞으로는?|저는|나는)\s)+(?P<v>\S+?(?: \S+?)?){_CALLED} ?(?:불러|부르).*$"), attribute="name"),
+    Rule("name", Lazy(rf"(?P<v>\S+?){_CALLED} ?불러 ?(?:주세요|줘요?|주시면 돼요|주시면 됩니다|주십시오)$"), attribute="name",
+         fits=(lacks("v", _PRONOUN),)),
+    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}{_V}에서? (?:살아요?|삽니다|산다|살고(?: ?있(?:어요?|습니다))?|거주하고|거주해요?|거주합니다|거주 ?중(?:이에요|입니다))$"),
          attribute="home", fits=(*_OWN, lambda found: bool(found["w"]) or " " not in found["v"])),
     Rule("home", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<o>\S+)에서 )?{_V}(?:으로|로) (?:이사했|이사 ?왔|이사 ?갔){_PAST}$"), attribute="home", fits=_OWN),
-    Rule("occupation", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:으로|로) (?:일해요?|일합니다|일하고 ?있(?:어요?|습니다)|근무해요?|근무합니다)$"),
+    Rule("occupation", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:으로|로) (?:일해요?|일합니다|일하고(?: ?있(?:어요?|습니다))?|근무하고|근무해요?|근무합니다)$"),
          attribute="occupation", fits=_OWN),
-    Rule("employer", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고 ?있(?:어요?|습니다))$"), attribute="employer",
+    Rule("employer", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고(?: ?있(?:어요?|습니다))?)$"), attribute="employer",
          fits=(*_OWN, lacks("v", r"(?:학원|병원|체육관|헬스장|학교)$"))),
     Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,2}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation"),
     # what has changed
-    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|옮겼|옮겨졌|(?:변경|이동|연기|조정)(?:됐|되었|했|하였)){_PAST}$"),
+    Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|옮겼|옮겨졌|미뤄졌|늘었|줄었|올랐|내렸|늘어났|(?:변경|이동|연기|조정|인상|인하)(?:됐|되었|했|하였)){_PAST}$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", r"(?:팀|회사|부서|조직|우리|저희)$"))),
     Rule("moved over", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바꿨|바꾸었|옮겼|갈아탔|이전했|전환했|교체했|넘어갔|넘어왔){_PAST}$"),
          relation="use", whose="team", personal=False, fits=(lacks("o", r"(?:은|는)(?:\s|$)"), lacks("v", _PRONOUN))),
@@ -237,13 +243,14 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("attribute", Lazy(rf"{_W} {_A}(?:은|는) {_V}$"), asked=True,
          fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", r"(?:[다요에서]|을|를)$|(?:을|를|에|에서|은|는|이|가)\s"), _people_have_names)),
     Rule("attribute", Lazy(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, confidence=0.75,
-         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)"))),
+         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)(?:의)?\s"))),
 )  # fmt: skip
 
 
 def _asked(text: str, start: int, end: int) -> Span | None:
     """What the sentence asks to remember; nothing of it where it only says "기억해 줘"."""
-    if (found := _ASKED_BEHIND.match(text, start, end)) is not None:
+    found = _ASKED_BEHIND.match(text, start, end) or _ASKED_SAYING.match(text, start, end)
+    if found is not None:
         return found.start("v"), found.end("da") if found["da"] else found.end("v")
     if _ASKED_ALONE.match(text, start, end) is not None:
         return end, end

@@ -36,6 +36,8 @@ _END: Final = re.compile(r"[.!?。！？…]+[\"'”’)]*(?=\s|\Z)|[\r\n]+")
 _ABBREVIATED: Final = re.compile(
     r"(?:\b(?:e\.g|i\.e|[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|[Ss]t|vs|etc|cf|Inc|Ltd|Corp|Co|Jr|Sr|[A-Z](?:\.[A-Z])+)|\b[A-Z][\w'’-]*(?: [A-Z]\.?)* [A-Z])\Z"
 )
+_NUMBERED: Final = re.compile(r"\b(?:\w*[Ss]tr|[Nn]o|[Nn]r|pp?|[Ff]ig|[Vv]ol|[Ee]xt)\.\Z")
+"""Before a number: Kaiserstr. 9, No. 5."""
 _BULLET: Final = re.compile(r"\s*(?:[-*•]+\s+|\d{1,3}[.)]\s+)?")
 
 
@@ -66,11 +68,19 @@ def _blotted(found: re.Match[str]) -> str:
 def sentences(text: str) -> Iterator[Sentence]:
     start = 0
     for found in _END.finditer(text):
-        if found[0].startswith(".") and _ABBREVIATED.search(text, start, found.start()):
+        if found[0].startswith(".") and _is_abbreviated(text, start, found):
             continue
         yield from _sentence(text, start, found.start(), found[0])
         start = found.end()
     yield from _sentence(text, start, len(text), "")
+
+
+def _is_abbreviated(text: str, start: int, dot: re.Match[str]) -> bool:
+    if _ABBREVIATED.search(text, start, dot.start()):
+        return True
+    return (
+        text[dot.end() + 1 : dot.end() + 2].isdigit() and _NUMBERED.search(text, start, dot.end()) is not None
+    )
 
 
 def _sentence(text: str, start: int, end: int, mark: str) -> Iterator[Sentence]:

@@ -35,6 +35,7 @@ _REASONS_KO: Final = {
     Reason.LOW_TRUST: "이런 내용을 말할 수 없는 출처입니다",
     Reason.LOW_CONFIDENCE: "뜻이 충분히 확실하지 않습니다",
     Reason.INSTRUCTS: "원문이 읽는 쪽에 할 일을 지시합니다",
+    Reason.NO_STATEMENT: "서술이 아니라 질문이나 지시입니다",
     Reason.OTHER_EXTRACTOR: "인정하지 않는 규칙으로 찾았습니다",
     Reason.KIND: "보관하지 않는 종류입니다",
     Reason.WITHDRAWN: "당사자가 동의를 거두었습니다",

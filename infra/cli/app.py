@@ -10,15 +10,19 @@ from typing import Annotated, Final
 import typer
 
 from mnemolog.infra.cli import (
+    cluster,
     erasing,
     governing,
     importing,
     logs,
+    moving,
     operating,
     reading,
     reviewing,
+    serving,
     stating,
     store,
+    topics,
     working,
 )
 from mnemolog.infra.cli.command import group, show_help
@@ -79,7 +83,15 @@ logs.register(group("log", "Read and check the log of everything that happened."
 operating.register_projections(
     group("projections", "See, rebuild and unblock the views made from the log.", app, panel=OPERATING)
 )
+serving.register(app, OPERATING)
+cluster.register(
+    group("cluster", "Servers of your own on this machine, without Docker.", app, panel=OPERATING)
+)
+moving.register(app, OPERATING)
+operating.register(app, OPERATING)
 operating.register_keys(group("keys", "The keys that everything is sealed with.", app, panel=OPERATING))
+topics.register_topics(group("topics", "The Kafka topics of this memory.", app, panel=OPERATING))
+topics.register_letters(group("dlq", "Messages that ingest could not take.", app, panel=OPERATING))
 
 
 def main() -> None:

@@ -160,7 +160,8 @@ def _left(receipt: ErasureReceipt) -> Iterator[str]:
         yield f"{len(receipt.evidence_left)} events stay, as --keep-evidence asked: erase them with --event ID"
     if readable := [one.store for one in receipt.stores if one.readable]:
         yield f"something is still readable in {', '.join(readable)}: try again with `mnemolog erase --resume`"
-    if due := [one.store for one in receipt.stores if one.due]:
+    yield from (f"{one.store}: {one.remark}" for one in receipt.stores if one.due and one.store == "keys")
+    if due := [one.store for one in receipt.stores if one.due and one.store != "keys"]:
         yield (
             f"nothing of it can be read, but its bytes may still be in the files of {', '.join(due)} "
             "(a reader was in the way): finish with `mnemolog erase --resume`"

@@ -19,6 +19,7 @@ Position = Annotated[int, typer.Argument(metavar="POSITION", min=1, help="As `pr
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept, sealed, in the log.")]
 OneName = Annotated[str | None, typer.Argument(metavar="VIEW", help="Which view; all if left out.")]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Events in one transaction.")]
+OfKeys = Annotated[bool, typer.Option("--keys", help="For the database of the keys.")]
 NewKey = Annotated[
     Path | None,
     typer.Option(
@@ -43,6 +44,29 @@ def register_projections(app: typer.Typer) -> None:
 def register_keys(app: typer.Typer) -> None:
     command(app, "status")(keys_status)
     command(app, "rotate")(rotate)
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(app, scoped=False, panel=panel)(privileges)
+
+
+def privileges(call: Call, keys: OfKeys = False) -> None:
+    """Print SQL that sets up the roles of a PostgreSQL deployment: owner, writer, reader, auditor, and keeper.
+
+    Run it as a superuser of the database, once `init` has made the tables, and again after an upgrade.
+
+    Example: mnemolog privileges | psql mnemolog
+    """
+    from mnemolog.infra.postgres.privileges import key_privileges
+    from mnemolog.infra.postgres.privileges import privileges as of_log
+    from mnemolog.infra.settings import Settings
+
+    schema = Settings.load().database_schema
+    sql = key_privileges(schema) if keys else of_log(schema)
+    if call.out.as_json:
+        call.out.document({"sql": sql})
+    else:
+        call.out.text(sql)
 
 
 def list_views(call: Call) -> None:

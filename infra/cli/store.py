@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,11 +13,11 @@ from mnemolog.infra.cli.command import Call, command, directory
 from mnemolog.infra.cli.output import size
 
 if TYPE_CHECKING:
-    from mnemolog.results import Status
+    from mnemolog.results import GateStatus, Status
 
-_LOG: Final = "log.db"
 _OWN: Final = (
-    _LOG, "keys.db", "root.key", "lock", "views", "blobs", "imports", "erasures", "lost+found"
+    "log.db", "keys.db", "root.key", "lock", "opening.lock", "users.lock", "views", "blobs", "imports", "erasures",
+    "lost+found",
 )  # fmt: skip
 """How the names begin that a data directory may hold before its log is there."""
 
@@ -30,6 +31,7 @@ Force = Annotated[bool, typer.Option("--force", help="Also in a directory that h
 def register(app: typer.Typer, first: str, operating: str) -> None:
     command(app, scoped=False, panel=first)(init)
     command(app, panel=operating)(status)
+    command(app, panel=operating)(metrics)
     command(app, scoped=False, panel=operating)(version)
 
 
@@ -41,7 +43,7 @@ def init(call: Call, path: Place = None, force: Force = False) -> None:
     Example: mnemolog init ./data
     """
     call = call.at(path)
-    before = (call.data / _LOG).exists()
+    before = _is_there(call.data)
     if not (before or force):
         _refuse_foreign(call.data)
     with call.memory(create=True) as memory:
@@ -56,6 +58,13 @@ def init(call: Call, path: Place = None, force: Force = False) -> None:
     call.out.pairs({"root key": key})
     _warnings(call, found)
     call.out.say(f"Next: mnemolog import FILE --data {call.data}")
+
+
+def _is_there(data: Path) -> bool:
+    from mnemolog.infra.compose import exists
+    from mnemolog.infra.settings import Settings
+
+    return exists(data, Settings.load())
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -90,10 +99,45 @@ def status(call: Call) -> None:
     )
     if found.counts:
         call.out.table(["event", "count>"], sorted(found.counts.items()))
-    call.out.table(*views(found.projections))
+    call.out.table(*views([*found.projections, *found.workers]))
+    if found.gate.candidates:
+        call.out.table(["candidates", "because", "count>"], _candidates(found.gate))
+    call.out.pairs({"people did": _listed(found.gate.people), "waits for a person": _waiting(found.gate)})
     _warnings(call, found)
     if not found.head:
         call.out.say(f"Nothing recorded yet. Next: mnemolog import FILE --data {call.data}")
+
+
+def _candidates(gate: GateStatus) -> list[list[Any]]:
+    """What became of candidates, each reason below its outcome."""
+    rows: list[list[Any]] = []
+    for status, count in sorted(gate.candidates.items()):
+        rows.append([status, "", count])
+        rows += [[status, why, of] for why, of in sorted(gate.reasons.get(status, {}).items())]
+    return rows
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+
+
+def _waiting(gate: GateStatus) -> str:
+    return f"{gate.waiting}, the first since {gate.waiting_since}" if gate.waiting else ""
+
+
+def metrics(call: Call) -> None:
+    """Show the store's numbers in the text format of Prometheus.
+
+    Example: mnemolog metrics --data ./data
+    """
+    from mnemolog.infra.metrics import exposition, samples
+
+    with call.memory() as memory:
+        found = exposition(memory)
+    if call.out.as_json:
+        call.out.lines(samples(found))
+    else:
+        call.out.text(found.decode().rstrip("\n"))
 
 
 def version(call: Call) -> None:

@@ -65,7 +65,16 @@ def _entry(place: Place, value: Any, options: Options, zones: _Zones) -> Entry:
         return Entry(place, skipped=(Skipped(place.number, str(error)),))
 
 
-def _item(place: Place, line: Any, options: Options, zones: _Zones) -> Item:
+def entry_of(value: Any, number: int, apart: str) -> Entry:
+    """What one message of a topic says, by the rules of a line. apart: tells it from others with the same content."""
+    try:
+        options = Options(None, None, _EPOCH)
+        return Entry(Place(number), (_item(Place(number), value, options, _Zones(None), apart),))
+    except InvalidInput as error:
+        return Entry(Place(number), skipped=(Skipped(number, str(error)),))
+
+
+def _item(place: Place, line: Any, options: Options, zones: _Zones, apart: str | None = None) -> Item:
     if not isinstance(line, dict):
         raise InvalidInput("the line is not a JSON object")
     kind = line.get("type")
@@ -81,7 +90,8 @@ def _item(place: Place, line: Any, options: Options, zones: _Zones) -> Item:
     fields["occurred_at"] = _time("occurred_at", line["occurred_at"], zone)
     key = line.get("key")
     if key is None:
-        made = derived_key(FORM, scope.encode(), place.number, json.dumps(line, sort_keys=True))
+        where = place.number if apart is None else apart
+        made = derived_key(FORM, scope.encode(), where, json.dumps(line, sort_keys=True))
         return Item(kind, scope, fields, made, place.number, derived_key=True)
     return Item(kind, scope, fields, _text("key", key, None), place.number)
 

@@ -12,17 +12,18 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID, uuid5
 
 import orjson
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreInUse
-from mnemolog.domain.scope import RECORD_LEVELS, ScopeIds, owner
+from mnemolog.domain.scope import ScopeIds, owner
+from mnemolog.infra.index.points import INDEXED, VECTOR, WHOLE, named, payload_of, point_id, scope_key
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch
 from mnemolog.projections.vectors import Changes, Kind, StoredVector
 
@@ -33,13 +34,8 @@ SHARDS: Final = 8
 """One owner's compaction rewrites about an eighth of the index. A shard is made when its first point comes."""
 FORMAT: Final = 1
 _POINTER: Final = "current.json"
-_NAMES: Final = UUID("6f1c5b0a-9b0e-5d3b-8a64-6d6e656d6f6c")
-_VECTOR: Final = "dense"
 # In kilobytes. A graph is built only far above what a scope holds; below it every search is exact.
 _INDEXING_THRESHOLD: Final = 4_000_000
-_WHOLE: Final = tuple(kind for kind in Kind if kind is not Kind.PASSAGE)
-_INDEXED: Final = (*RECORD_LEVELS, "kind", "scope")
-"""Keyword indexes; each costs a tenth of a second and some megabytes per shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +111,20 @@ class EdgeIndex:
         """The change number up to which it is on disk."""
         return self._filling().pointer.flushed if self._live or self._next else 0
 
+    def exclusively(self) -> AbstractContextManager[None]:
+        """The folder's lock sees to that."""
+        return nullcontext()
+
     def begin(self, space: str, dimensions: int, identity: str) -> None:
         """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""
         with self._lock:
             self._check_open()
             self._abandon()
-            number = 1 + (self._live.pointer.generation if self._live else 0)
-            pointer = _Pointer(space, dimensions, identity, number, 0)
+            before = self._live.pointer if self._live else None
+            number = 1 + (before.generation if before else 0)
+            # What is filled in now was clean before the index was: rows are erased first.
+            clean = before.erased_to if before else 0
+            pointer = _Pointer(space, dimensions, identity, number, 0, erased_to=clean)
             folder = self._folder / str(number)
             shutil.rmtree(folder, ignore_errors=True)
             self._next = _Generation(pointer, folder, {})
@@ -202,10 +205,7 @@ class EdgeIndex:
             self._check_open()
             shards = self._live.shards.values() if self._live else ()
             payloads = [values for shard in shards for values in _payloads(shard)]
-        return {
-            (values["position"], Kind[values["kind"]], values.get("part", 0)): values["change"]
-            for values in payloads
-        }
+        return dict(map(named, payloads))
 
     def holding(self, positions: Sequence[int]) -> int:
         """How many points it has of the events at these positions."""
@@ -214,7 +214,7 @@ class EdgeIndex:
             live = self._live
             if live is None or not positions:
                 return 0
-            ids: list[Any] = [point_id(live.pointer.space, kind, at) for at in positions for kind in _WHOLE]
+            ids: list[Any] = [point_id(live.pointer.space, kind, at) for at in positions for kind in WHOLE]
             return sum(
                 len(shard.retrieve(ids[at : at + 1000], with_payload=False, with_vector=False))
                 for shard in live.shards.values()
@@ -296,35 +296,11 @@ def _kept(folder: Path, made: Sequence[int]) -> Sequence[int]:
     return made
 
 
-def point_id(space: str, kind: Kind, position: int, part: int = 0) -> str:
-    """The same for the same vector, so that a repetition adds no second one."""
-    of_part = f"/{part}" if kind is Kind.PASSAGE else ""
-    return str(uuid5(_NAMES, f"{space}/{kind.name}/{position}{of_part}"))
-
-
 def _point(space: str, row: StoredVector) -> Point:
     from qdrant_edge import Point
 
-    payload: dict[str, Any] = {
-        "position": row.place.position,
-        "change": row.change,
-        "kind": row.kind.name,
-        "scope": _key(row.scope),
-        "at": row.occurred_us,
-        "origin": row.origin,
-        **{level: getattr(row.scope, level) for level in RECORD_LEVELS if getattr(row.scope, level)},
-    }
-    if row.session:
-        payload["session"] = row.session
-    if row.kind is Kind.PASSAGE:
-        payload["part"] = row.part
     id = point_id(space, row.kind, row.place.position, row.part)
-    return Point(id, {_VECTOR: row.values.tolist()}, payload)
-
-
-def _key(scope: ScopeIds) -> str:
-    """One keyword for a scope, from its random ids."""
-    return blake2b(scope.at(RECORD_LEVELS).encode(), digest_size=12).hexdigest()
+    return Point(id, {VECTOR: row.values.tolist()}, payload_of(row))
 
 
 def _update(shard: EdgeShard, gone: list[str], added: list[Point]) -> None:
@@ -349,7 +325,7 @@ def _search(
 ) -> list[tuple[int, float]]:
     from qdrant_edge import Query, QueryRequest
 
-    nearest = Query.Nearest(query.values.tolist(), using=_VECTOR)
+    nearest = Query.Nearest(query.values.tolist(), using=VECTOR)
     payload = ["position", "part"]
     request = QueryRequest(limit=k, query=nearest, filter=_filter(scopes, kind), with_payload=payload)
     found = ((hit.payload or {}, float(hit.score)) for hit in shard.query(request))
@@ -385,7 +361,7 @@ def _filter(scopes: Sequence[ScopeIds], kind: Kind) -> Filter:
 
     wanted = {
         "tenant": sorted({scope.tenant for scope in scopes}),
-        "scope": sorted({_key(scope) for scope in scopes}),
+        "scope": sorted({scope_key(scope) for scope in scopes}),
         "kind": [kind.name],
     }
     return Filter(must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in wanted.items()])
@@ -405,7 +381,7 @@ def _create(folder: Path, dimensions: int) -> EdgeShard:
     folder.mkdir(mode=0o700, parents=True)
     # Rows hold unit vectors, so the dot product is their cosine, and is left as it is.
     config = EdgeConfig(
-        vectors={_VECTOR: EdgeVectorParams(size=dimensions, distance=Distance.Dot)},
+        vectors={VECTOR: EdgeVectorParams(size=dimensions, distance=Distance.Dot)},
         optimizers=EdgeOptimizersConfig(
             deleted_threshold=0.0,
             vacuum_min_vector_number=0,
@@ -416,7 +392,7 @@ def _create(folder: Path, dimensions: int) -> EdgeShard:
         wal_enabled=False,
     )
     shard = EdgeShard.create(str(folder), config)
-    for name in _INDEXED:
+    for name in INDEXED:
         index = KeywordIndexParams(is_tenant=name == "tenant")
         shard.update(UpdateOperation.create_field_index(name, index))
     shard.flush()

@@ -23,7 +23,7 @@ from eventsourcing.sqlite import (
     SQLiteDatastore,
 )
 
-from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreUnavailable
+from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreMoved, StoreUnavailable
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
 
@@ -288,6 +288,27 @@ class LogRecorder(SQLiteApplicationRecorder):
             (after, limit),
         ).fetchall()
 
+    def mark(self, c: sqlite3.Cursor) -> str | None:
+        """What was noted about the log as a whole."""
+        if c.execute("SELECT 1 FROM sqlite_master WHERE name='marks'").fetchone() is None:
+            return None
+        found = c.execute("SELECT mark FROM marks").fetchone()
+        return found[0] if found else None
+
+    def put_mark(self, c: sqlite3.Cursor, mark: str | None, *, closed: bool) -> None:
+        """Note it, inside the caller's transaction; None takes the mark away. closed: refuse every append."""
+        table = self.events_table_name
+        c.execute(f"DROP TRIGGER IF EXISTS {table}_closed")
+        if closed:
+            c.execute(
+                f"CREATE TRIGGER {table}_closed BEFORE INSERT ON {table} "
+                "BEGIN SELECT RAISE(ABORT, 'the log is closed'); END"
+            )
+        c.execute("CREATE TABLE IF NOT EXISTS marks (mark TEXT NOT NULL)")
+        c.execute("DELETE FROM marks")
+        if mark is not None:
+            c.execute("INSERT INTO marks VALUES (?)", (mark,))
+
 
 class SqliteStorage:
     """Implements `storage.Storage`: one connection with plain tuples, and transactions that lock at once."""
@@ -301,7 +322,7 @@ class SqliteStorage:
         self.sql: sqlite3.Cursor = self._connection.cursor().sqlite_cursor
         self.sql.row_factory = None
 
-    def begin(self) -> int:
+    def begin(self, *, eager: bool = False) -> int:
         self.sql.execute("BEGIN IMMEDIATE")
         (data_version,) = self.sql.execute("PRAGMA data_version").fetchone()
         return int(data_version)
@@ -316,6 +337,8 @@ class SqliteStorage:
             self.sql.connection.rollback()
 
     def typed(self, error: Exception) -> MnemologError:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_TRIGGER":
+            return StoreMoved("this memory was moved: open it where it is now")
         if isinstance(error, sqlite3.OperationalError):
             return StoreUnavailable(
                 f"the log could not be written ({error}): free it, then retry with the same key"
@@ -336,6 +359,16 @@ class SqliteStorage:
 
     def erasures(self, after: int) -> list[Row]:
         return self._recorder.erasures(self.sql, after)
+
+    def put_mark(self, mark: str | None, *, closed: bool) -> None:
+        """As `LogRecorder.put_mark`, in a transaction of its own."""
+        self.begin()
+        try:
+            self._recorder.put_mark(self.sql, mark, closed=closed)
+            self.sql.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
 
     def checkpoint(self) -> bool:
         """Move all of the WAL into the file and truncate it; whether no reader was in the way."""

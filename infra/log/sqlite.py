@@ -14,6 +14,7 @@ from eventsourcing.persistence import ConnectionPoolClosedError, PersistenceErro
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreUnavailable
 from mnemolog.domain.events import Draft, Receipt, Recorded
+from mnemolog.infra.log.carrying import Stored
 from mnemolog.infra.log.codec import Codec, Sealer
 from mnemolog.infra.log.group import GroupCommit, Request
 from mnemolog.infra.log.reading import Reader
@@ -21,7 +22,7 @@ from mnemolog.infra.log.recorder import Durability, HeadReader, LogDatastore, Lo
 from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
-from mnemolog.projections.ports import Clock, Page
+from mnemolog.projections.ports import Clock, Page, SealedPage
 
 POLL_SECONDS: Final = 0.05
 """How long a commit of another process may stay unseen by a waiting reader."""
@@ -57,6 +58,7 @@ class SqliteEventLog:
         self._writer = Writer(self._storage, self.codec, clock)
         self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)
+        self.stored = Stored(self._reader, self._writer, self._alone)
         self._doorbell = Condition(Lock())
         self._committed, self._closed, self._wakes = 0, False, 0
         self._callbacks: list[Callable[[int], None]] = []
@@ -80,13 +82,25 @@ class SqliteEventLog:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
         return self._reader.read(after, limit, topics, bodies)
 
+    def sealed(self, after: int, limit: int) -> SealedPage:
+        """Up to `limit` events behind a position as they are stored, in order, and how far that is."""
+        return self._reader.sealed(after, limit)
+
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_at(positions, bodies)
 
+    def by_key(self, key: str) -> Recorded | None:
+        """The event that was appended under this stored key, without its body; None where there is none."""
+        return self._reader.by_key(key)
+
     def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_stream(stream, after_version, bodies)
+
+    def decode(self, position: int, state: bytes) -> Recorded:
+        """An event from what is stored of it, as `sealed` gives it; opened."""
+        return self.codec.decode(position, state)
 
     def head(self) -> int:
         """As the port says; commits of other processes count."""
@@ -127,6 +141,17 @@ class SqliteEventLog:
         """Up to `limit` pairs of position and leaf hash behind a position, in order."""
         return self._reader.leaves(after, limit)
 
+    def put_mark(self, mark: str | None, *, closed: bool = False) -> None:
+        """Note something about the log as a whole. closed: appends are refused from here on, whoever tries."""
+        with self._alone(), _typed_errors():
+            self._storage.put_mark(mark, closed=closed)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Nobody in this process appends inside the block; others are kept out by the directory's lock."""
+        with self._alone():
+            yield
+
     def verify(self, progress: Progress | None = None) -> int:
         """Recompute every leaf and check every number; how many events are right. Raises CorruptStore.
 
@@ -136,8 +161,7 @@ class SqliteEventLog:
 
     def checkpoint(self) -> bool:
         """Empty the WAL into the file, so that nothing old stays in it. False when a reader was in the way."""
-        with self._group.exclusive():
-            self._check_open()
+        with self._alone():
             return self._storage.checkpoint()
 
     def stats(self) -> dict[str, int]:
@@ -173,6 +197,12 @@ class SqliteEventLog:
         self._check_open()
         with _typed_errors(), self._datastore.reading() as cursor:
             yield cursor
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._group.exclusive():
+            self._check_open()
+            yield
 
     def _check_open(self) -> None:
         if self._closed:

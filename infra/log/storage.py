@@ -34,11 +34,21 @@ class Statements(Protocol):
     def stream(self, c: Any, stream: str, after_version: int) -> list[Row]:
         """The events of one stream behind a version, in version order."""
 
+    def by_keys(self, c: Any, keys: Collection[str]) -> list[Row]:
+        """The events that have one of these idempotency keys."""
+
     def leaves(self, c: Any, after: int, limit: int) -> list[Row]:
         """Position and leaf hash, in position order."""
 
     def rows(self, c: Any, after: int, limit: int) -> list[tuple[Any, ...]]:
         """Position, stream, version, topic, key, leaf and state, in position order."""
+
+    def mark(self, c: Any) -> str | None:
+        """What was noted about the log as a whole; None when nothing was."""
+
+
+class Overtaken(Exception):
+    """Another writer was quicker: nothing was written, look around and write again."""
 
 
 class Storage(Protocol):
@@ -52,11 +62,17 @@ class Storage(Protocol):
     def conflict(self) -> type[Exception]:
         """What it raises where a unique index refuses a row."""
 
-    def begin(self) -> int:
-        """Take the write lock of the log. The number is another one when another writer has committed since."""
+    def begin(self, *, eager: bool = False) -> int:
+        """Take the write lock of the log. The number is another one when another writer has committed since.
+
+        eager: the lock may be left to the commit, where it is likely that nobody else writes.
+        """
 
     def commit(self, rows: Sequence[StoredRow], first: int) -> None:
-        """Insert at the positions from `first` on and end the transaction; all of it is durable then, or none."""
+        """Insert at the positions from `first` on and end the transaction; all of it is durable then, or none.
+
+        Raises Overtaken, after an eager beginning, where another writer has committed since.
+        """
 
     def rollback(self) -> None:
         """Leave the transaction, if there is one. Raises nothing."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from hashlib import sha256
 from typing import Any, Final
 
 from mnemolog.domain.errors import CorruptStore
@@ -28,6 +29,26 @@ def verify(statements: Statements, cursor: Any, codec: Codec, progress: Progress
     if statements.allocated(cursor) > statements.head(cursor):
         raise CorruptStore(f"the events behind position {statements.head(cursor)} are gone")
     return head
+
+
+def tree_head(leaves: Iterable[bytes]) -> bytes:
+    """The root of the Merkle tree over these leaf hashes (RFC 6962, section 2.1)."""
+    whole: list[tuple[int, bytes]] = []
+    for leaf in leaves:
+        level, node = 0, leaf
+        while whole and whole[-1][0] == level:
+            level, node = level + 1, _parent(whole.pop()[1], node)
+        whole.append((level, node))
+    if not whole:
+        return sha256().digest()
+    head = whole.pop()[1]
+    while whole:
+        head = _parent(whole.pop()[1], head)
+    return head
+
+
+def _parent(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\x01" + left + right).digest()
 
 
 def _check(row: tuple[Any, ...], before: int, versions: dict[str, int], codec: Codec) -> None:

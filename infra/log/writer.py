@@ -9,6 +9,7 @@ from datetime import UTC
 from typing import Final
 
 from mnemolog.domain.errors import (
+    AnotherLog,
     CorruptStore,
     ErasedScope,
     IdempotencyConflict,
@@ -18,7 +19,7 @@ from mnemolog.domain.events import ERASURE, Draft, Receipt
 from mnemolog.infra.log.codec import Codec, Prepared, leaf_hash
 from mnemolog.infra.log.fences import Fences, LateWork
 from mnemolog.infra.log.group import Request
-from mnemolog.infra.log.storage import Storage, StoredRow
+from mnemolog.infra.log.storage import Overtaken, Storage, StoredRow
 from mnemolog.projections.ports import Clock
 
 STREAM_CACHE: Final = 65_536
@@ -83,13 +84,7 @@ class Writer:
     def commit(self, requests: Sequence[Request]) -> int:
         """Settle all requests in one transaction; the last position. Raises StoreUnavailable when all failed."""
         try:
-            try:
-                plan, seen = self._write(requests)
-            except self._storage.conflict:
-                # A key that is known, in a group that was not looked up: nothing is stored, so begin again.
-                self._undo()
-                self._careful = True
-                plan, seen = self._write(requests)
+            plan, seen = self._written(requests)
         except self._storage.failure as error:
             self._fail()
             raise self._storage.typed(error) from error
@@ -100,9 +95,28 @@ class Writer:
         self._data_version = seen
         return self._position
 
-    def _write(self, requests: Sequence[Request]) -> tuple[_Plan, int]:
+    def _written(self, requests: Sequence[Request]) -> tuple[_Plan, int]:
+        try:
+            return self._unless_known(requests, eager=True)
+        except Overtaken:
+            self._storage.rollback()
+            self._claimed = 0
+            if self._fences.position > self._position:  # an erasure that was to be written is noted
+                self._forget()
+            return self._unless_known(requests, eager=False)
+
+    def _unless_known(self, requests: Sequence[Request], *, eager: bool) -> tuple[_Plan, int]:
+        try:
+            return self._write(requests, eager=eager)
+        except self._storage.conflict:
+            # A key that is known, in a group that was not looked up: nothing is stored, so begin again.
+            self._undo()
+            self._careful = True
+            return self._write(requests, eager=False)
+
+    def _write(self, requests: Sequence[Request], *, eager: bool) -> tuple[_Plan, int]:
         """What was committed, and the data version to remember once it is known that it was."""
-        self._look_around(self._storage.begin())
+        self._look_around(self._storage.begin(eager=eager))
         self._tick()
         plan = self._plan(requests)
         self._claimed = max(self._claimed, self._position + len(plan.rows))
@@ -110,6 +124,24 @@ class Writer:
         seen, self._data_version = self._data_version, -1
         self._storage.commit(plan.rows, self._position + 1)
         return plan, seen
+
+    def carry(self, rows: Sequence[StoredRow], first: int) -> None:
+        """Store rows of another log as they are, at the positions from `first` on.
+
+        Raises AnotherLog where they would not follow what is stored, StoreUnavailable.
+        """
+        try:
+            self._look_around(self._storage.begin())
+            if self._position != first - 1:
+                raise AnotherLog(f"the target has {self._position} events where {first - 1} were expected")
+            self._storage.commit(rows, first)
+        except self._storage.failure as error:
+            self._fail()
+            raise self._storage.typed(error) from error
+        except BaseException:
+            self._fail()
+            raise
+        self._forget()
 
     def foreign_up_to(self, head: int) -> int:
         """Grows with every commit of another process that is found, by an append or by a head beyond our own."""

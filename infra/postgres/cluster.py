@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -97,11 +98,15 @@ class Cluster:
             shutil.chown(self.folder, _USER, _USER)
         encoding = ("-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
         if not self._run(programs / "initdb", "-D", self._data, "-A", "trust", "-U", _USER, *encoding):
-            raise StoreUnavailable(f"initdb failed: see {self.folder / 'setup.log'}")
+            raise StoreUnavailable(
+                f"initdb failed: see {self.folder / 'setup.log'}; user {_USER} must be able to enter the folder"
+                if os.geteuid() == 0
+                else f"initdb failed: see {self.folder / 'setup.log'}"
+            )
 
     def _start(self, programs: Path) -> bool:
-        # After a crash the port stays, so that clients find the server again.
-        self._port = self._port or _free_port()
+        # The port stays, so that clients find the server again.
+        self._port = self._port or self._port_before() or _free_port()
         settings = {
             "listen_addresses": _HOST,
             "port": self._port,
@@ -111,6 +116,12 @@ class Cluster:
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         arguments = ("-D", self._data, "-w", "-t", _READY_SECONDS, "-l", self.folder / "log", "-o", options)
         return self._run(programs / "pg_ctl", *arguments, "start")
+
+    def _port_before(self) -> int | None:
+        with suppress(OSError):
+            found = re.search(r"\bport=(\d+)", (self._data / "postmaster.opts").read_text())
+            return int(found[1]) if found else None
+        return None
 
     def _run(self, *command: object) -> bool:
         words = [str(word) for word in command]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
+from zlib import crc32
 
 import psycopg
 from psycopg import Connection
@@ -13,7 +16,13 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
 
-from mnemolog.domain.errors import CorruptStore, InvalidInput, MnemologError, StoreUnavailable
+from mnemolog.domain.errors import (
+    CorruptStore,
+    InvalidInput,
+    MnemologError,
+    StoreMoved,
+    StoreUnavailable,
+)
 
 _DEFAULTS: Final = {
     "connect_timeout": 10,
@@ -24,6 +33,8 @@ _DEFAULTS: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
+CLOSED: Final = "MN001"
+"""The state of the error by which the log refuses appends because it was moved."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
 _NUL, _ESCAPE, _ESCAPE_BYTES = "\x00", "\ue000", "\ue000".encode()
 """PostgreSQL stores no NUL. It travels as U+E000 '0', and U+E000 itself, for private use, as U+E000 '1'."""
@@ -38,6 +49,13 @@ def parameters(url: str) -> dict[str, Any]:
         return {**_DEFAULTS, **conninfo_to_dict(url)}
     except psycopg.ProgrammingError:
         raise InvalidInput("not a PostgreSQL url: use postgresql://user@host:port/database") from None
+
+
+def shown(url: str) -> str:
+    """Where a url leads, without who goes there: no user, no password."""
+    found = parameters(url)
+    host, port = found.get("host") or "local", found.get("port") or "5432"
+    return f"postgresql://{host}:{port}/{found.get('dbname') or ''}"
 
 
 def schema_name(name: str) -> str:
@@ -69,6 +87,17 @@ def configure(conn: Connection[Any], settings: dict[str, str]) -> None:
     )
 
 
+@contextmanager
+def turn(url: str, name: str, patience: float = 60.0) -> Iterator[None]:
+    """Only one process is inside, by the name. Raises StoreUnavailable after `patience` seconds."""
+    try:
+        with connect(parameters(url), {"lock_timeout": f"{int(patience * 1000)}ms"}) as conn:
+            conn.execute("SELECT pg_advisory_lock(%s, 2)", (crc32(name.encode()) - (1 << 31),))
+            yield
+    except psycopg.Error as error:
+        raise typed(error, "another process does not get done, or the database is away") from error
+
+
 def adapt_text(conn: Connection[Any]) -> None:
     """Let texts with NUL through."""
     for dumper in (_Text, _BinaryText, _UnknownText):
@@ -81,6 +110,8 @@ def adapt_text(conn: Connection[Any]) -> None:
 def typed(error: Exception, what: str = "the log cannot be read") -> MnemologError:
     """Our error for one of the driver or of the pool. Raises nothing; never holds a value that was written."""
     state = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None) or ""
+    if state == CLOSED:
+        return StoreMoved("this memory was moved: open it where it is now")
     # Class 42: no such table, not allowed; class XX: damaged.
     if state[:2] == "XX":
         return CorruptStore(f"{what}, it is damaged ({state}): verify the store")

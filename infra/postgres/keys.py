@@ -85,6 +85,8 @@ class PostgresKeys:
             self.close()
             raise
 
+    copies = "the server's WAL, its archive and its backups"
+
     @property
     def keys(self) -> StoreKeys:
         return self._keys

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from sqlalchemy import Connection
@@ -22,9 +21,18 @@ from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.infra.postgres.bulk import copy_into, copy_packed
 from mnemolog.projections.lexical import LexicalDocument
 
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.postings import Postings
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
-_PACKED = Struct("!hiqiqiiii").pack
-"""Term, document, scope and how often, as COPY takes them."""
+_ROW = [
+    ("columns", ">i2"),
+    *(("b1", ">i4"), ("term", ">i8")),
+    *(("b2", ">i4"), ("doc", ">i8")),
+    *(("b3", ">i4"), ("scope", ">i4")),
+    *(("b4", ">i4"), ("times", ">i4")),
+]
+"""A posting as COPY takes it: how many columns there are, then bytes and value of each."""
 
 
 class PostgresLexicalIndex:
@@ -66,11 +74,7 @@ class PostgresLexicalIndex:
         copy_packed(
             conn,
             f"COPY {self._postings} (term, doc, scope, times) FROM STDIN (FORMAT BINARY)",
-            [
-                _PACKED(4, 8, _hashed(term), 8, doc, 4, scope, 4, times)
-                for doc, scope, tokens in docs
-                for term, times in Counter(tokens).items()
-            ],
+            [_packed(docs)],
         )
         self._count(conn, docs, 1)
 
@@ -113,6 +117,21 @@ class PostgresLexicalIndex:
             lengths[doc] = length
         return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
 
+    def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
+        """The same as arrays, by the places of the terms, without lengths."""
+        from mnemolog.projections.postings import posted
+
+        scopes = sorted(set(scopes))
+        sql = (
+            f"SELECT s.*, a.* FROM ({self._sums}) s, (SELECT array_agg(place), array_agg(doc), array_agg(times) FROM"
+            f" (SELECT k.place - 1 AS place, p.doc, p.times FROM {self._postings} p"
+            " JOIN unnest(%s::bigint[]) WITH ORDINALITY AS k (term, place) ON k.term = p.term"
+            " WHERE p.scope = ANY(%s) ORDER BY k.place, p.doc) AS found) a"
+        )
+        values = (scopes, [_hashed(term) for term in terms], scopes)
+        docs, tokens, *columns = conn.exec_driver_sql(sql, values).one()
+        return posted(docs, tokens, *(column or [] for column in columns))
+
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
         sql = f"SELECT doc, length FROM {self._docs} WHERE doc = ANY(%s)"
@@ -145,12 +164,15 @@ class PostgresLexicalIndex:
         return conn.exec_driver_sql(sql, (list(scopes), list(terms))).fetchall()
 
     def _statistics(self, conn: Connection, scopes: Sequence[int]) -> tuple[int, int]:
-        sql = (
+        docs, tokens = conn.exec_driver_sql(self._sums, (list(scopes),)).one()
+        return docs, tokens
+
+    @property
+    def _sums(self) -> str:
+        return (
             "SELECT coalesce(sum(docs), 0)::bigint, coalesce(sum(tokens), 0)::bigint"
             f" FROM {self._scopes} WHERE scope = ANY(%s)"
         )
-        docs, tokens = conn.exec_driver_sql(sql, (list(scopes),)).one()
-        return docs, tokens
 
     def _stored(self, conn: Connection, docs: Sequence[int]) -> dict[int, tuple[int, int, int]]:
         if not docs:
@@ -175,6 +197,24 @@ class PostgresLexicalIndex:
 
 def _checksum(tokens: Sequence[str]) -> int:
     return crc32(" ".join(tokens).encode())
+
+
+def _packed(docs: Sequence[LexicalDocument]) -> bytes:
+    """All postings of these documents."""
+    import numpy as np
+
+    terms, times, sizes = list[int](), list[int](), list[int]()
+    for _, _, tokens in docs:
+        counts = Counter(tokens)
+        terms.extend(map(_hashed, counts))
+        times.extend(counts.values())
+        sizes.append(len(counts))
+    rows = np.empty(len(terms), _ROW)
+    rows["columns"], rows["term"], rows["times"] = 4, terms, times
+    rows["doc"], rows["scope"] = (np.repeat([each[at] for each in docs], sizes) for at in (0, 1))
+    for bytes_of, column in {"b1": "term", "b2": "doc", "b3": "scope", "b4": "times"}.items():
+        rows[bytes_of] = rows.dtype[column].itemsize
+    return rows.tobytes()
 
 
 @lru_cache(maxsize=65_536)

@@ -13,6 +13,7 @@ from psycopg import Cursor
 
 from mnemolog.domain.errors import StoreClosed
 from mnemolog.domain.events import Draft, Receipt, Recorded
+from mnemolog.infra.log.carrying import Stored
 from mnemolog.infra.log.codec import Codec, Sealer
 from mnemolog.infra.log.group import GroupCommit, Request
 from mnemolog.infra.log.reading import Reader
@@ -24,7 +25,7 @@ from mnemolog.infra.postgres.connecting import connect, parameters, schema_name,
 from mnemolog.infra.postgres.doorbell import Doorbell
 from mnemolog.infra.postgres.recorder import LogDatastore, LogRecorder
 from mnemolog.infra.postgres.storage import PostgresStorage
-from mnemolog.projections.ports import Clock, Page
+from mnemolog.projections.ports import Clock, Page, SealedPage
 
 
 class PostgresEventLog:
@@ -60,6 +61,7 @@ class PostgresEventLog:
         self._writer = Writer(self._storage, self.codec, clock)
         self._reader = Reader(self._recorder, self._reading, self.codec)
         self._group = GroupCommit(self._commit)
+        self.stored = Stored(self._reader, self._writer, self._alone)
         self._bell = Doorbell(self._datastore.parameters, self._recorder.channel_name, self.head)
         self._committed, self._closed = 0, False
         self._callbacks: list[Callable[[int], None]] = []
@@ -89,13 +91,25 @@ class PostgresEventLog:
         """As the port says. `Page.position` is the head when fewer than `limit` events were left."""
         return self._reader.read(after, limit, topics, bodies)
 
+    def sealed(self, after: int, limit: int) -> SealedPage:
+        """Up to `limit` events behind a position as they are stored, in order, and how far that is."""
+        return self._reader.sealed(after, limit)
+
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_at(positions, bodies)
 
+    def by_key(self, key: str) -> Recorded | None:
+        """The event that was appended under this stored key, without its body; None where there is none."""
+        return self._reader.by_key(key)
+
     def read_stream(self, stream: str, *, after_version: int = 0, bodies: bool = True) -> list[Recorded]:
         """As the port says."""
         return self._reader.read_stream(stream, after_version, bodies)
+
+    def decode(self, position: int, state: bytes) -> Recorded:
+        """An event from what is stored of it, as `sealed` gives it; opened."""
+        return self.codec.decode(position, state)
 
     def head(self) -> int:
         """As the port says; commits of other processes count."""
@@ -130,6 +144,24 @@ class PostgresEventLog:
     def leaves(self, after: int, limit: int) -> list[Row]:
         """Up to `limit` pairs of position and leaf hash behind a position, in order."""
         return self._reader.leaves(after, limit)
+
+    def put_mark(self, mark: str | None, *, closed: bool = False) -> None:
+        """Note something about the log as a whole. closed: appends are refused from here on, whoever tries."""
+        self._check_open()
+        with self._typed_errors(), self._datastore.transaction(commit=True) as cursor:
+            self._recorder.put_mark(cursor, mark, closed=closed)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Nobody, in whatever process, appends inside the block: they wait, and give up with StoreUnavailable.
+
+        Raises StoreUnavailable at its end where the server may have let somebody in, as after a restart.
+        """
+        parameters, session = self._datastore.parameters, self._datastore.session
+        with self._typed_errors(), connect(parameters, session) as conn, conn.cursor() as cursor:
+            self._recorder.freeze(cursor)
+            yield
+            cursor.execute("SELECT 1")
 
     def verify(self, progress: Progress | None = None) -> int:
         """Recompute every leaf and check every number; how many events are right. Raises CorruptStore.
@@ -183,6 +215,12 @@ class PostgresEventLog:
             # After a restart of the server all idle connections are dead: one failure finds them all.
             self._datastore.pool.check()
             raise typed(error) from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._group.exclusive():
+            self._check_open()
+            yield
 
     def _check_open(self) -> None:
         if self._closed:

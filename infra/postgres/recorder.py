@@ -18,7 +18,10 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
-from mnemolog.infra.postgres.connecting import configure, parameters, schema_name
+from mnemolog.infra.postgres.appending import append, functions
+from mnemolog.infra.postgres.connecting import CLOSED, configure, parameters, schema_name
+from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
+from mnemolog.infra.postgres.walls import wall_of_log
 
 _LOCK_SPACE: Final = 0x6D6E656D << 32
 """Our half of the numbers of advisory locks; the other half is the table."""
@@ -70,24 +73,34 @@ class LogRecorder(PostgresApplicationRecorder):
         self.channel_name = f"{datastore.schema}_{events_table_name}"
         self.qualified = f"{datastore.schema}.{events_table_name}"
         self._select = f"SELECT position, state FROM {self.qualified} "
-        self._lock: str | None = None
         self._used = 0
         """The last position that is known here to have been used."""
 
     def create_table(self) -> None:
         """Make what is absent. A role that may not create is enough where all is there."""
         with self.datastore.transaction(commit=True) as c:
-            found = c.execute("SELECT to_regclass(%s) AS found", (f"{self.qualified}_positions",)).fetchone()
-            if found is not None and found["found"] is not None:
-                return
-            c.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_SPACE,))
-            for statement in self._create_statements():
-                c.execute(statement)
+            turn = f"SELECT pg_advisory_xact_lock({_LOCK_SPACE})"
+            bring_up_to_date(c, self.datastore.schema, self.layout(), turn)
 
-    def _create_statements(self) -> list[str]:
+    def layout(self) -> list[list[str]]:
+        """What each version of the tables adds. Every statement may be repeated."""
+        appending = functions(self.qualified, self.channel_name, _LOCK_SPACE)
+        return [self._first_layout(), appending, self._third_layout()]
+
+    def _third_layout(self) -> list[str]:
+        """A mark on the log as a whole, what refuses appends to one that is closed, and the wall between tenants."""
+        table, schema = self.qualified, self.datastore.schema
+        return [
+            f"CREATE TABLE IF NOT EXISTS {schema}.marks (mark text NOT NULL)",
+            f"CREATE OR REPLACE FUNCTION {table}_closed() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$BEGIN RAISE EXCEPTION 'the log is closed' USING ERRCODE = '{CLOSED}'; END$$",
+            *wall_of_log(table),
+        ]
+
+    def _first_layout(self) -> list[str]:
         table, name, schema = self.qualified, self.events_table_name, self.datastore.schema
         return [
-            f"CREATE SCHEMA IF NOT EXISTS {schema}",
+            *first_statements(schema),
             # Byte order: an index in a language's order breaks when the system's collation changes.
             f"CREATE TABLE IF NOT EXISTS {table} (position bigint PRIMARY KEY, "
             'originator_id text COLLATE "C" NOT NULL, originator_version bigint NOT NULL, '
@@ -104,41 +117,49 @@ class LogRecorder(PostgresApplicationRecorder):
             f"CREATE SEQUENCE IF NOT EXISTS {table}_positions MINVALUE 0 START 0",
         ]
 
-    def lock(self, c: Cursor[Any], begin: str = "") -> int:
-        """Inside a transaction: be the only writer until it ends. The last position that was ever used.
+    def mark(self, c: Cursor[Any]) -> str | None:
+        """What was noted about the log as a whole."""
+        row = c.execute(f"SELECT mark FROM {self.datastore.schema}.marks").fetchone()
+        return str(row[0]) if row else None
 
-        The mark of that position is a sequence: a row that every commit changes grows slow under a long reader. It
-        is no part of a transaction, so it is moved when the commit before is known to have happened.
-        """
-        # The head is looked at after the lock was taken, by a statement whose plan is kept.
-        c.execute(f"{begin}SELECT pg_advisory_xact_lock({self._lock_number(c)})", binary=False)
-        c.execute(self._mark, prepare=True)
+    def put_mark(self, c: Cursor[Any], mark: str | None, *, closed: bool) -> None:
+        """Note it, inside the caller's transaction. closed: refuse appends of whoever has the log open."""
+        marks, trigger = f"{self.datastore.schema}.marks", f"{self.events_table_name}_is_closed"
+        c.execute(f"DELETE FROM {marks}")
+        if mark is not None:
+            c.execute(f"INSERT INTO {marks} VALUES (%s)", (mark,))
+        c.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {self.qualified}")
+        if closed:
+            c.execute(
+                f"CREATE TRIGGER {trigger} BEFORE INSERT ON {self.qualified} "
+                f"FOR EACH STATEMENT EXECUTE FUNCTION {self.qualified}_closed()"
+            )
+
+    def freeze(self, c: Cursor[Any]) -> None:
+        """Hold the lock of the log for the session: nobody appends while its connection is open."""
+        c.execute(f"SELECT pg_advisory_lock({_LOCK_SPACE} + '{self.qualified}'::regclass::oid::bigint)")
+
+    def lock(self, c: Cursor[Any], begin: str = "") -> int:
+        """Inside a transaction: be the only writer until it ends. The last position that was ever used."""
+        c.execute(f"{begin}SELECT {self.qualified}_lock() AS last", binary=False)
+        while c.nextset():
+            pass
         row = c.fetchone()
         assert row is not None
         self._used = max(self._used, int(row["last"] if isinstance(row, dict) else row[0]))
         return self._used
 
+    def append(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> bool:
+        """Lock, insert, commit and ring in one statement; False where somebody else has used `first` meanwhile."""
+        if not append(c, self.qualified, rows, first):
+            return False
+        self._used = max(self._used, first + len(rows) - 1)
+        return True
+
     def commit(self, c: Cursor[Any], last: int) -> None:
         """End the transaction that used the positions up to `last`, and ring."""
         c.execute(f"SELECT pg_notify('{self.channel_name}', '{last}'); COMMIT", binary=False)
         self._used = max(self._used, last)
-
-    @property
-    def _mark(self) -> str:
-        return (
-            f"SELECT CASE WHEN e.head > s.last_value THEN setval('{self.qualified}_positions', e.head) "
-            f"ELSE s.last_value END AS last FROM {self.qualified}_positions s, "
-            f"(SELECT coalesce(max(position), 0) AS head FROM {self.qualified}) e"
-        )
-
-    def _lock_number(self, c: Cursor[Any]) -> str:
-        if self._lock is None:
-            row = c.execute(
-                "SELECT %s + %s::regclass::oid::bigint AS number", (_LOCK_SPACE, self.qualified)
-            ).fetchone()
-            assert row is not None
-            self._lock = str(row["number"] if isinstance(row, dict) else row[0])
-        return self._lock
 
     def insert_rows(self, c: Cursor[Any], rows: Sequence[StoredRow], first: int) -> None:
         """Insert inside the caller's transaction, with the lock held, at the positions from `first` on."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import psycopg
 from psycopg import Cursor
@@ -14,14 +15,14 @@ from psycopg.rows import tuple_row
 
 from mnemolog.domain.errors import MnemologError, StoreUnavailable
 from mnemolog.infra.log.recorder import Durability
-from mnemolog.infra.log.storage import Row, StoredRow
+from mnemolog.infra.log.storage import Overtaken, Row, StoredRow
 from mnemolog.infra.postgres.connecting import connect, typed
 from mnemolog.infra.postgres.recorder import LogRecorder
 
 _SYNCHRONOUS: Final = {"full": "on", "os": "off"}
 _RETRY_SECONDS: Final = 0.1
-_UNKNOWN: Final = "the server went away during a commit, which may or may not have happened"
 _LOST: Final = "the connection was lost and nothing of this append is stored: retry with the same key"
+_UNKNOWN: Final = "the server went away during a commit, which may or may not have happened"
 
 
 class PostgresStorage:
@@ -53,8 +54,13 @@ class PostgresStorage:
         self._cursor: Cursor[Any] | None = None
         self._last, self._epoch = -1, 0
         """The last position that is known here; and how often somebody else has moved it."""
+        self._alone = self._eager = False
+        """Whether nobody else has moved it lately; and whether this transaction leaves the lock to its commit."""
 
-    def begin(self) -> int:
+    def begin(self, *, eager: bool = False) -> int:
+        self._eager = eager and self._alone and self._is_live()
+        if self._eager:
+            return self._epoch
         try:
             last = self._recorder.lock(self._sql(), "BEGIN; ")
         except psycopg.OperationalError:
@@ -62,39 +68,68 @@ class PostgresStorage:
                 raise
             # It was lost while nobody used it: nothing can have happened on it.
             last = self._recorder.lock(self._sql(), "BEGIN; ")
-        if last != self._last:
+        self._alone = last == self._last
+        if not self._alone:
             self._last, self._epoch = last, self._epoch + 1
         return self._epoch
 
     def commit(self, rows: Sequence[StoredRow], first: int) -> None:
-        sql, last = self._sql(), first + len(rows) - 1
         if not rows:
-            sql.execute("ROLLBACK")
+            self._end_without()
             return
-        self._recorder.insert_rows(sql, rows, first)
+        sql = self._sql()
         try:
-            self._recorder.commit(sql, last)
+            if self._eager and not self._recorder.append(sql, rows, first):
+                self._overtaken()
+            elif not self._eager:
+                self._insert(sql, rows, first)
         except psycopg.OperationalError:
             if self._is_connected():
                 raise
             self._settle(rows, first)
-        self._last = last
+        self._last = first + len(rows) - 1
+
+    def _end_without(self) -> None:
+        """What was looked up is still so where nobody has written since."""
+        if not self._eager:
+            self._sql().execute("ROLLBACK")
+        elif self._recorder.head(self._sql()) > self._last:
+            self._overtaken()
+
+    def _overtaken(self) -> NoReturn:
+        self._alone = False
+        raise Overtaken
+
+    def _insert(self, sql: Cursor[Any], rows: Sequence[StoredRow], first: int) -> None:
+        """With the lock held."""
+        self._recorder.insert_rows(sql, rows, first)
+        self._recorder.commit(sql, first + len(rows) - 1)
 
     def _settle(self, rows: Sequence[StoredRow], first: int) -> None:
-        """Look whether the commit happened. Whoever holds the lock of the log sees what became of it for good."""
+        """Look whether the commit happened, and do it where it did not and nobody else has used its positions.
+
+        Whoever holds the lock sees what became of it for good: what is on its way yet finds its position used then.
+        """
         deadline = time.monotonic() + self._settle_seconds
         while True:
             try:
                 sql = self._sql()
-                self._recorder.lock(sql, "BEGIN; ")
+                last = self._recorder.lock(sql, "BEGIN; ")
+                if last == first - 1:
+                    self._insert(sql, rows, first)
+                    return
                 stored = self._recorder.is_stored(sql, rows, first)
                 sql.execute("ROLLBACK")
                 break
+            except psycopg.IntegrityError:
+                raise
             except psycopg.Error as error:
                 self.rollback()
                 if time.monotonic() > deadline:
                     raise StoreUnavailable(f"{_UNKNOWN}: retry with the same key") from error
                 time.sleep(_RETRY_SECONDS)
+        if not stored and self._eager:
+            self._overtaken()
         if not stored:
             raise StoreUnavailable(_LOST)
 
@@ -138,6 +173,14 @@ class PostgresStorage:
 
     def _is_connected(self) -> bool:
         return self._cursor is not None and not self._cursor.connection.closed
+
+    def _is_live(self) -> bool:
+        """Whether there is a connection of which no end was heard; on such a one nothing can have been begun."""
+        if self._cursor is None or self._cursor.connection.closed:
+            return False
+        heard = select.poll()
+        heard.register(self._cursor.connection.fileno(), select.POLLIN)
+        return not heard.poll(0)
 
     def _disconnect(self) -> None:
         if self._cursor is not None:

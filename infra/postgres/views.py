@@ -7,7 +7,7 @@ so that is noticed (`alive` is unlogged too) and they are built anew from the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any, Final, cast
@@ -22,7 +22,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.postgres.bulk import copy_rows
 from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
+from mnemolog.infra.postgres.privileges import Roles
+from mnemolog.infra.postgres.walls import SETTING, wall_of_views
 from mnemolog.projections.bulk import BULK_INSERT
+from mnemolog.projections.confining import CONFINE
 from mnemolog.projections.ports import ViewSize
 from mnemolog.projections.versions import ViewFile
 
@@ -30,16 +34,37 @@ _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = "BEGIN; SET LOCAL synchronous_commit = off"
 # 08 connection, 40 deadlock, 53 resources, 55 locked, 57 intervention, 58 system, XX damaged; read-only, dropped.
 _AT_FAULT: Final = frozenset({"08", "40", "53", "55", "57", "58", "XX", "25006", "42P01", "3F000"})
+_BUILDING: Final = ("shadow", "joint")
+"""Built by one process, or by workers together."""
 _LARGE: Final = 1 << 20
 """Bytes of a table from which on its statistics matter."""
 _LAYOUT: Final = (
-    "CREATE SCHEMA IF NOT EXISTS {schema}",
     "CREATE TABLE IF NOT EXISTS {schema}.views (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
     " name text NOT NULL, version text NOT NULL, generation integer NOT NULL, state text NOT NULL,"
     " UNIQUE (name, generation))",
     "CREATE UNIQUE INDEX IF NOT EXISTS views_live ON {schema}.views (name) WHERE state = 'live'",
     "CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (id integer PRIMARY KEY)",
 )
+_USED: Final = (
+    "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r' AND EXISTS "
+    "(SELECT 1 FROM unnest(ARRAY[c.oid, c.reltoastrelid]) h WHERE h <> 0 AND (pg_relation_size(h) > 0 OR EXISTS "
+    "(SELECT 1 FROM pg_index i WHERE i.indrelid = h AND "
+    "pg_relation_size(i.indexrelid) > current_setting('block_size')::int)))"
+)
+"""Tables with a page, here, in what is stored beside them, or in an index, whose first page has no entries."""
+
+
+def _layout(schema: str) -> list[list[str]]:
+    """What each version of the tables adds. Every statement may be repeated."""
+    roles = Roles.of(schema.removesuffix("_views"))
+    there = f"SELECT '{schema}_' || name || '_' || generation AS place FROM {schema}.views"
+    return [
+        [*first_statements(schema), *(statement.format(schema=schema) for statement in _LAYOUT)],
+        [
+            wall_of_views(schema, roles.reader, roles.auditor),
+            f"SELECT {schema}.wall(place) FROM ({there}) v WHERE to_regnamespace(place) IS NOT NULL",
+        ],
+    ]
 
 
 class PostgresViews:
@@ -56,16 +81,19 @@ class PostgresViews:
         self._live: dict[str, ViewFile] = {}
         self._ids: dict[ViewFile, int] = {}
         self._lost: set[ViewFile] = set()
+        self._held: set[ViewFile] = set()
         self._keeper: psycopg.Connection[Any] | None = None
         self._closed = False
-        self._engine = _engine(self._parameters, self._session)
-        with self._table() as sql:
-            if sql.execute("SELECT to_regclass(%s)", (f"{schema}.alive",)).fetchone() == (None,):
-                sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space("layout"),))
-                for statement in _LAYOUT:
-                    sql.execute(statement.format(schema=schema))
-            self._look(sql)
-        self._sweep()
+        self._engine = _engine(self._parameters, self._session, schema)
+        try:
+            with self._table() as sql:
+                turn = f"SELECT pg_advisory_xact_lock({self._space('layout')}, 0)"
+                bring_up_to_date(sql, schema, _layout(schema), turn)
+                self._look(sql)
+            self._sweep()
+        except BaseException:
+            self.close()
+            raise
 
     # Which are live ----------------------------------------------------------------------------------------------
 
@@ -85,41 +113,71 @@ class PostgresViews:
         """An empty schema beside the live one, of a new generation. It is ours as long as we are connected."""
         with self._table() as sql:
             sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space(name),))
-            found = sql.execute(
-                f"SELECT coalesce(max(generation), 0) + 1 FROM {self._schema}.views WHERE name = %s", (name,)
-            ).fetchone()
-            assert found is not None
-            file = ViewFile(name, version, found[0])
+            return self._make(sql, name, version, "shadow")
+
+    def join_shadow(self, name: str, version: str) -> ViewFile:
+        """The view of this version that workers build together, or a new one; there as long as one is connected."""
+        with self._table() as sql:
+            sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space(name),))
             row = sql.execute(
-                f"INSERT INTO {self._schema}.views (name, version, generation, state) "
-                "VALUES (%s, %s, %s, 'shadow') RETURNING id",
-                (name, version, file.generation),
+                f"SELECT v.id, v.generation FROM {self._schema}.views v JOIN {self._schema}.alive a USING (id) "
+                "WHERE v.name = %s AND v.version = %s AND v.state = 'joint' ORDER BY v.generation DESC LIMIT 1",
+                (name, version),
             ).fetchone()
-            assert row is not None
-            sql.execute(f"CREATE SCHEMA {self._schema_of(file)}")
-            sql.execute(f"INSERT INTO {self._schema}.alive VALUES (%s)", (row[0],))
-            # For the session, not the transaction: it tells others that somebody is building here.
-            sql.execute("SELECT pg_advisory_lock_shared(%s, %s)", (self._space("build"), row[0]))
-            self._ids[file] = row[0]
+            if row is None:
+                return self._make(sql, name, version, "joint")
+            file = ViewFile(name, version, row[1])
+            self._hold(sql, file, row[0])
         return file
+
+    def _make(self, sql: psycopg.Connection[Any], name: str, version: str, state: str) -> ViewFile:
+        found = sql.execute(
+            f"SELECT coalesce(max(generation), 0) + 1 FROM {self._schema}.views WHERE name = %s", (name,)
+        ).fetchone()
+        assert found is not None
+        file = ViewFile(name, version, found[0])
+        row = sql.execute(
+            f"INSERT INTO {self._schema}.views (name, version, generation, state) "
+            "VALUES (%s, %s, %s, %s) RETURNING id",
+            (name, version, file.generation, state),
+        ).fetchone()
+        assert row is not None
+        sql.execute(f"CREATE SCHEMA {self._schema_of(file)}")
+        sql.execute(f"INSERT INTO {self._schema}.alive VALUES (%s)", (row[0],))
+        self._hold(sql, file, row[0])
+        return file
+
+    def _hold(self, sql: psycopg.Connection[Any], file: ViewFile, number: int) -> None:
+        """For the session, not the transaction: it tells others that somebody is building here."""
+        if file not in self._held:
+            sql.execute("SELECT pg_advisory_lock_shared(%s, %s)", (self._space("build"), number))
+        self._ids[file] = number
+        self._held.add(file)
 
     def activate(self, file: ViewFile) -> None:
         """Make this view the live one, durably and at once for every new reader, and drop the one before."""
         self._analyze(file)
         with self._table() as sql:
             sql.execute("SELECT pg_advisory_xact_lock(%s, 0)", (self._space(file.name),))
-            table = f"{self._schema}.views"
+            table, number = f"{self._schema}.views", self._id(file)
             sql.execute(
-                f"UPDATE {table} SET state = 'retired' WHERE name = %s AND state = 'live'", (file.name,)
+                f"UPDATE {table} SET state = 'retired' WHERE name = %s AND state = 'live' AND id <> %s",
+                (file.name, number),
             )
-            made = sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (self._id(file),))
+            sql.execute(f"SELECT {self._schema}.wall(%s)", (self._schema_of(file),))
+            made = sql.execute(f"UPDATE {table} SET state = 'live' WHERE id = %s", (number,))
             if made.rowcount != 1:
                 raise NotFound(f"there is no view {self._schema_of(file)}")
             self._look(sql)
         with self._table() as sql:
             # After the commit: whoever finds the lock free must find the view live, too.
-            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (self._space("build"), self._id(file)))
+            self._let_go(sql, file)
         self._sweep()
+
+    def _let_go(self, sql: psycopg.Connection[Any], file: ViewFile) -> None:
+        if file in self._held:
+            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", (self._space("build"), self._id(file)))
+            self._held.discard(file)
 
     def _analyze(self, file: ViewFile) -> None:
         """A view that was just filled has no statistics yet, and its first readers would not go by its indexes."""
@@ -135,20 +193,27 @@ class PostgresViews:
     def drop(self, file: ViewFile) -> None:
         """Remove the view as soon as its last reader, in whatever process, has finished."""
         with self._table() as sql:
-            ours = (self._space("build"), self._id(file))
             sql.execute(
                 f"UPDATE {self._schema}.views SET state = 'retired' WHERE id = %s AND state <> 'live'",
-                ours[1:],
+                (self._id(file),),
             )
-            sql.execute("SELECT pg_advisory_unlock_shared(%s, %s)", ours)
+            self._let_go(sql, file)
         self._sweep()
 
     # Transactions ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def begin(self, file: ViewFile) -> Iterator[Connection]:
-        """A write transaction: commits at the end, rolls back on an error. One writer at a time per view."""
-        turn = f"SELECT pg_advisory_xact_lock({self._space('write')}, {self._id(file)})"
+    def begin(self, file: ViewFile, partitions: Collection[int] | None = None) -> Iterator[Connection]:
+        """A write transaction: commits at the end, rolls back on an error. One writer at a time per view.
+
+        partitions: then one at a time of each of these, and nobody who writes the whole view.
+        """
+        number = self._id(file)
+        turn = f"SELECT pg_advisory_xact_lock({self._space('write')}, {number})"
+        if partitions is not None:
+            own = self._space(f"write/{number}")
+            locks = [f"SELECT pg_advisory_xact_lock({own}, {one})" for one in sorted(partitions)]
+            turn = "; ".join([turn.replace("lock(", "lock_shared("), *locks])
         with self._transaction(file, f"{_WRITE}; {turn}") as conn:
             yield conn
         self._sweep_after(file)
@@ -222,7 +287,7 @@ class PostgresViews:
     # Rewriting and looking ---------------------------------------------------------------------------------------
 
     def purge(self, file: ViewFile, rewrite: Callable[[Connection], None]) -> bool:
-        """Run `rewrite` in a transaction, then rewrite all tables, so that no deleted byte is left in them.
+        """Run `rewrite` in a transaction, then rewrite all tables ever used, so that no deleted byte is left in them.
 
         False where a reader was in the way: purge again later.
         """
@@ -230,7 +295,7 @@ class PostgresViews:
             rewrite(conn)
         schema = self._schema_of(file)
         with self._connected() as sql:
-            rows = sql.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+            rows = sql.execute(_USED, (schema,)).fetchall()
             if not rows:
                 return True
             try:
@@ -296,6 +361,9 @@ class PostgresViews:
         if self._keeper is not None:
             self._keeper.close()
         self._keeper = connect(self._parameters, self._session)
+        for file in self._held:
+            lock = (self._space("build"), self._ids[file])
+            self._keeper.execute("SELECT pg_advisory_lock_shared(%s, %s)", lock)
         return self._keeper
 
     @contextmanager
@@ -330,10 +398,9 @@ class PostgresViews:
 
     def _remove(self, number: int, file: ViewFile, state: str) -> None:
         with self._lock:
-            own = state == "shadow" and file in self._ids
-        if own:
-            return
-        spaces = ("use", "build") if state == "shadow" else ("use",)
+            if state in _BUILDING and file in self._held:
+                return
+        spaces = ("use", "build") if state in _BUILDING else ("use",)
         with self._table() as sql:
             for space in spaces:
                 free = sql.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (self._space(space), number))
@@ -388,15 +455,32 @@ def _driver(conn: Connection) -> psycopg.Connection[Any]:
     return cast("psycopg.Connection[Any]", conn.connection.driver_connection)
 
 
-def _engine(settings: dict[str, Any], session: dict[str, str]) -> Engine:
+def _confined(conn: Connection, role: str, tenant: str | None) -> None:
+    """Step down to the role that sees one tenant, or back up, until the transaction ends."""
+    _driver(conn).execute(
+        "SELECT set_config('role', %s, true), set_config(%s, %s, true)",
+        ("none" if tenant is None else role, SETTING, tenant or ""),
+    )
+
+
+def _engine(settings: dict[str, Any], session: dict[str, str], schema: str) -> Engine:
+    reader = Roles.of(schema.removesuffix("_views")).reader
     # We begin transactions ourselves, in the same round trip as the locks.
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=4, max_overflow=28
     )
 
     @event.listens_for(engine, "connect")
-    def prepare(_: Any, record: Any) -> None:
+    def prepare(driver: Any, record: Any) -> None:
         record.info[BULK_INSERT] = copy_rows
+        # Where the roles were not set up in this database, or this one is not to step down, there is no second wall.
+        may = driver.execute(
+            "SELECT pg_has_role(oid, 'MEMBER') AND has_schema_privilege(oid, %s, 'USAGE') FROM pg_roles "
+            "WHERE rolname = %s",
+            (schema, reader),
+        ).fetchone()
+        if may == (True,):
+            record.info[CONFINE] = lambda conn, tenant: _confined(conn, reader, tenant)
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
     def unlogged(_: Any, __: Any, statement: str, values: Any, ___: Any, ____: Any) -> tuple[str, Any]:

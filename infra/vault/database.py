@@ -64,6 +64,8 @@ class Database:
             self.close()
             raise
 
+    copies = ""
+
     @property
     def keys(self) -> StoreKeys:
         return self._keys

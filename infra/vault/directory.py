@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -82,15 +82,16 @@ def remove_entry(connection: KeyConnection, rid: str) -> list[bytes]:
     return [secret for row in rows for secret in row]
 
 
-def rewrap_directory(connection: KeyConnection, old: StoreKeys, new: StoreKeys) -> list[bytes]:
-    """Put all names under another root; returns the stored secrets that must be in the file no more."""
-    gone = connection.execute("SELECT name, lookup FROM directory").fetchall()
-    for entry in list(_entries(connection, old, "true")):
-        lookup = _lookup(new.directory, entry.level, entry.parents, entry.external)
-        connection.execute(
-            "UPDATE directory SET lookup = ?, name = ? WHERE rid = ?",
-            (lookup, _wrap_name(new.wrapping, entry), entry.rid),
-        )
+def all_entries(connection: KeyConnection, keys: StoreKeys) -> list[Entry]:
+    """Every name that the store knows."""
+    return list(_entries(connection, keys, "true"))
+
+
+def replace_entries(connection: KeyConnection, keys: StoreKeys, entries: Sequence[Entry]) -> list[bytes]:
+    """Store these names instead of all others; returns the stored secrets that must be in the file no more."""
+    gone = connection.execute("DELETE FROM directory RETURNING name, lookup").fetchall()
+    for entry in entries:
+        _insert(connection, keys, entry, _lookup(keys.directory, entry.level, entry.parents, entry.external))
     return [secret for row in gone for secret in row]
 
 
@@ -111,6 +112,8 @@ def _find_or_add(
         return None
     entry = Entry(_new_rid(connection), level, parents, external)
     _insert(connection, keys, entry, lookup)
+    if level in SUBJECT_LEVELS:
+        create_subject(connection, keys.wrapping, entry.rid)
     return entry.rid
 
 
@@ -120,8 +123,6 @@ def _insert(connection: KeyConnection, keys: StoreKeys, entry: Entry, lookup: by
         f"INSERT INTO directory ({_COLUMNS}, lookup, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (entry.rid, entry.level, *parents, lookup, _wrap_name(keys.wrapping, entry)),
     )
-    if entry.level in SUBJECT_LEVELS:
-        create_subject(connection, keys.wrapping, entry.rid)
 
 
 def _new_rid(connection: KeyConnection) -> str:

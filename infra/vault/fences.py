@@ -43,6 +43,18 @@ def load_fences(connection: KeyConnection) -> dict[bytes, int]:
     return {found: _FOR_EVER if before is None else before for found, before in rows}
 
 
+def all_fences(connection: KeyConnection) -> list[tuple[bytes, str, int | None, int]]:
+    """Every row."""
+    rows = connection.execute("SELECT mark, kind, before_us, refused FROM fences")
+    return [tuple(row) for row in rows.fetchall()]
+
+
+def replace_fences(connection: KeyConnection, rows: list[tuple[bytes, str, int | None, int]]) -> None:
+    """Store these rows instead of all others."""
+    connection.execute("DELETE FROM fences")
+    connection.executemany("INSERT INTO fences VALUES (?, ?, ?, ?)", rows)
+
+
 def count_refusal(connection: KeyConnection, found: bytes) -> None:
     connection.execute("UPDATE fences SET refused = refused + 1 WHERE mark = ?", (found,))
 

@@ -43,6 +43,10 @@ class KeyDatabase(Protocol):
         """The file; for a server a name below no folder of this machine."""
 
     @property
+    def copies(self) -> str:
+        """Where wrapped bytes stay that were deleted here, until the root key is rotated; empty for nowhere."""
+
+    @property
     def root(self) -> RootKeyProvider: ...
 
     @property
@@ -96,16 +100,17 @@ def put_number(connection: KeyConnection, name: str, value: int) -> None:
     put_meta(connection, name, value.to_bytes(8, "big"))
 
 
-def put_first_meta(connection: KeyConnection, root: bytes) -> None:
-    """Fill the meta rows of an empty store."""
+def put_first_meta(connection: KeyConnection, root: bytes, *, fences: bytes | None = None) -> StoreKeys:
+    """Fill the meta rows of an empty store; its keys. fences: the key of fences that are taken over."""
     store_id = secrets.token_bytes(16)
     put_number(connection, "format", FORMAT)
     put_meta(connection, "store", store_id)
     put_number(connection, "next_leaf", 0)
     put_number(connection, "generation", 0)
     put_number(connection, "unscrubbed", 0)
-    keys = StoreKeys(Wrapping(root, store_id), secrets.token_bytes(32), secrets.token_bytes(32))
+    keys = StoreKeys(Wrapping(root, store_id), secrets.token_bytes(32), fences or secrets.token_bytes(32))
     _put_store_keys(connection, keys)
+    return keys
 
 
 def _put_store_keys(connection: KeyConnection, keys: StoreKeys) -> None:

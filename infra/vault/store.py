@@ -11,11 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.errors import AnotherLog, InvalidInput
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.vault import directory, fences, subjects
 from mnemolog.infra.vault.database import Database
-from mnemolog.infra.vault.meta import KeyConnection, KeyDatabase, StoreKeys, get_number, put_number
+from mnemolog.infra.vault.meta import (
+    KeyConnection,
+    KeyDatabase,
+    StoreKeys,
+    get_meta,
+    get_number,
+    put_first_meta,
+    put_number,
+)
 from mnemolog.infra.vault.rootkey import ROOT_KEY_BYTES, RootKeyProvider
 from mnemolog.infra.vault.subjects import Subject
 from mnemolog.infra.vault.tree import LEAVES
@@ -57,6 +65,19 @@ class KeyStore:
     @property
     def root(self) -> RootKeyProvider:
         return self._database.root
+
+    @property
+    def copies(self) -> str:
+        """As `KeyDatabase.copies`."""
+        return self._database.copies
+
+    def root_fingerprint(self) -> str:
+        """Tells root keys of this store apart, and tells nothing about them."""
+        return self._meta("root").hex()
+
+    def _meta(self, name: str) -> bytes:
+        with self._database.read() as connection:
+            return get_meta(connection, name)
 
     def reserve(self, count: int = BLOCK) -> range:
         """Leaf numbers that nobody else gets, in this process or another, after a crash or not."""
@@ -154,6 +175,10 @@ class KeyStore:
         with self._database.write() as connection:
             fences.count_refusal(connection, mark)
 
+    def generation(self) -> int:
+        """A number that grows with every destruction, in this process or another."""
+        return self._database.generation()
+
     def changed(self) -> bool:
         """Whether keys or fences were destroyed or set, here or elsewhere, since the last call."""
         generation = self._database.generation()
@@ -173,10 +198,33 @@ class KeyStore:
             self._database.settle(connection)
             self.root.stage(new_root)
             old, new = self._keys, self._database.rekey(connection, new_root)
-            gone += subjects.rewrap_subjects(connection, old.wrapping, new.wrapping)
-            gone += directory.rewrap_directory(connection, old, new)
+            _replace(connection, old, connection, new, gone)
         with self._database.write() as connection:
             self._database.settle(connection)
+
+    def check_origin(self, other: KeyStore) -> None:
+        """Raise AnotherLog where this one holds keys that did not come from the other; InvalidInput: they are one."""
+        if other is self or other._meta("store") == self._meta("store"):
+            raise InvalidInput("source and target have the same key store: give the target one of its own")
+        with other._database.read(), self._database.read() as connection:
+            # The key of fences is made at random once, and goes along with every move.
+            if _count(connection, "subjects") and other._keys.fences != self._keys.fences:
+                raise AnotherLog("the target's key store holds the keys of another log: name an empty one")
+
+    def take_over(self, other: KeyStore) -> None:
+        """Hold exactly what the other store holds, under the root key of this one; what this one held is destroyed.
+
+        Raises AnotherLog where this one holds keys that did not come from the other one.
+        """
+        self.check_origin(other)
+        with other._database.read() as given, self._database.destroy() as (connection, gone):
+            old, generation = other._keys, get_number(connection, "generation")
+            # A new id of the store, so that everybody who has it open reads its keys again.
+            new = put_first_meta(connection, self.root.fetch(), fences=old.fences)
+            put_number(connection, "generation", generation)
+            put_number(connection, "next_leaf", get_number(given, "next_leaf"))
+            _replace(given, old, connection, new, gone)
+            fences.replace_fences(connection, fences.all_fences(given))
 
     def counts(self) -> StoreCounts:
         with self._database.read() as connection:
@@ -208,6 +256,18 @@ class KeyStore:
             until = None if entry.level == "session" else before_us
             found = fences.mark(self._keys.fences, entry.level, names)
             fences.put_fence(connection, entry.level, found, until)
+
+
+def _replace(
+    given: KeyConnection, old: StoreKeys, connection: KeyConnection, new: StoreKeys, gone: list[bytes]
+) -> None:
+    """Put all keys and names of `given` under `new`, in the place of all that were there."""
+    keys, names = (
+        subjects.rewrapped_subjects(given, old.wrapping, new.wrapping),
+        directory.all_entries(given, old),
+    )
+    gone += subjects.replace_subjects(connection, keys)
+    gone += directory.replace_entries(connection, new, names)
 
 
 def _count(connection: KeyConnection, table: str) -> int:

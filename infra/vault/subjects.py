@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mnemolog.infra.vault.meta import KeyConnection
@@ -17,6 +17,14 @@ class Subject:
 
     tree: KeyTree
     hash_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRows:
+    """The rows of all subjects, wrapped."""
+
+    hash_keys: Sequence[tuple[str, bytes]]
+    nodes: Sequence[tuple[str, int, int, bytes]]
 
 
 def create_subject(connection: KeyConnection, wrapping: Wrapping, rid: str) -> None:
@@ -66,21 +74,27 @@ def drop_subject(connection: KeyConnection, rid: str) -> list[bytes]:
     return [row[0] for row in nodes + keys]
 
 
-def rewrap_subjects(connection: KeyConnection, old: Wrapping, new: Wrapping) -> list[bytes]:
-    """Put all keys under another root; returns the stored secrets that must be in the file no more."""
+def rewrapped_subjects(connection: KeyConnection, old: Wrapping, new: Wrapping) -> SubjectRows:
+    """All keys of a store as they are to be stored under another root."""
     nodes = connection.execute("SELECT rid, height, prefix, secret FROM nodes").fetchall()
-    for rid, height, prefix, secret in nodes:
-        identity = _node_identity(rid, Node(height, prefix))
-        connection.execute(
-            "UPDATE nodes SET secret = ? WHERE rid = ? AND height = ? AND prefix = ?",
-            (new.wrap(identity, old.unwrap(identity, secret)), rid, height, prefix),
-        )
     hash_keys = connection.execute("SELECT rid, hash_key FROM subjects").fetchall()
-    for rid, hash_key in hash_keys:
-        identity = _hash_identity(rid)
-        wrapped = new.wrap(identity, old.unwrap(identity, hash_key))
-        connection.execute("UPDATE subjects SET hash_key = ? WHERE rid = ?", (wrapped, rid))
-    return [row[-1] for row in nodes + hash_keys]
+
+    def again(identity: str, secret: bytes) -> bytes:
+        return new.wrap(identity, old.unwrap(identity, secret))
+
+    return SubjectRows(
+        [(rid, again(_hash_identity(rid), key)) for rid, key in hash_keys],
+        [(rid, h, p, again(_node_identity(rid, Node(h, p)), secret)) for rid, h, p, secret in nodes],
+    )
+
+
+def replace_subjects(connection: KeyConnection, rows: SubjectRows) -> list[bytes]:
+    """Store these keys instead of all others; returns the stored secrets that must be in the file no more."""
+    nodes = connection.execute("DELETE FROM nodes RETURNING secret").fetchall()
+    hash_keys = connection.execute("DELETE FROM subjects RETURNING hash_key").fetchall()
+    connection.executemany("INSERT INTO subjects VALUES (?, ?)", rows.hash_keys)
+    connection.executemany("INSERT INTO nodes VALUES (?, ?, ?, ?)", rows.nodes)
+    return [row[0] for row in nodes + hash_keys]
 
 
 def _insert_nodes(

@@ -200,6 +200,32 @@ class Vault:
             raise InvalidInput("pass the new root key: an environment variable cannot be changed from here")
         self._store.rotate(generate_root_key() if new is None else new)
 
+    @property
+    def copies(self) -> str:
+        """Where wrapped keys stay after their destruction, until the root key is rotated; empty for nowhere."""
+        return self._store.copies
+
+    def root_fingerprint(self) -> str:
+        """Tells the store's root keys apart, and tells nothing about them."""
+        return self._store.root_fingerprint()
+
+    def generation(self) -> int:
+        """A number that grows with every destruction of keys, in this process or another."""
+        return self._store.generation()
+
+    def check_origin(self, other: Vault) -> None:
+        """Raise AnotherLog, or InvalidInput, where `take_over` would."""
+        self._store.check_origin(other._store)
+
+    def take_over(self, other: Vault) -> None:
+        """Hold exactly the keys, names and fences of the other vault, under this one's root key.
+
+        Raises AnotherLog where this one holds keys that did not come from the other one.
+        """
+        with self._destroying():
+            self._leaves = range(0)
+            self._store.take_over(other._store)
+
     def status(self) -> VaultStatus:
         counts, root = self._store.counts(), self._store.root
         return VaultStatus(

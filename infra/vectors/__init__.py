@@ -1,5 +1,5 @@
-"""Vector rows in one SQLite file."""
+"""Vector rows."""
 
-from mnemolog.infra.vectors.rows import SqliteVectors
+from mnemolog.infra.vectors.rows import StoredVectors, sqlite_vectors
 
-__all__ = ["SqliteVectors"]
+__all__ = ["StoredVectors", "sqlite_vectors"]

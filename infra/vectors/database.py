@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed
+from mnemolog.infra.vectors.statements import Connection
 
 FORMAT: Final = 2
 _PATIENCE_MS: Final = 2000
@@ -31,8 +32,8 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE spaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL,
     position INTEGER NOT NULL, passages INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE scopes (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL, organization TEXT NOT NULL,
-    user TEXT NOT NULL, project TEXT NOT NULL, UNIQUE (tenant, organization, user, project));
-CREATE INDEX scopes_user ON scopes (user);
+    "user" TEXT NOT NULL, project TEXT NOT NULL, UNIQUE (tenant, organization, "user", project));
+CREATE INDEX scopes_user ON scopes ("user");
 CREATE TABLE sources (position INTEGER PRIMARY KEY, event_id TEXT NOT NULL UNIQUE, scope INTEGER NOT NULL,
     session TEXT, record TEXT, origin INTEGER NOT NULL, occurred_us INTEGER NOT NULL);
 CREATE INDEX sources_session ON sources (session, position) WHERE record IS NULL;
@@ -106,6 +107,10 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             self._give(connection)
+
+    def insert_vectors(self, conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Rows with all columns of the table `vectors`, in order."""
+        conn.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def vacuum(self) -> bool:
         """Rewrite the file and empty the write-ahead log; False where a reader kept that from being done."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mnemolog.domain.events import Recorded
 from mnemolog.infra.vectors.numbers import next_change
+from mnemolog.infra.vectors.statements import Connection
 
 CHUNK: Final = 500
 _KEY: Final = "space, scope, kind, change, position, part"
 
 
-def apply_erasures(conn: sqlite3.Connection, erasures: Iterable[Recorded]) -> None:
+def apply_erasures(conn: Connection, erasures: Iterable[Recorded]) -> None:
     """Fence what was erased, then remove it. Ids are never used again, so a fence stands for ever."""
     for recorded in erasures:
         clear = recorded.envelope.clear
@@ -22,7 +22,7 @@ def apply_erasures(conn: sqlite3.Connection, erasures: Iterable[Recorded]) -> No
         sessions += [session for session in (clear.get("session"),) if session]
         marks = [*events, *sessions, *([subject] if subject else [])]
         rows = [(mark, recorded.position) for mark in marks]
-        conn.executemany("INSERT OR IGNORE INTO fences VALUES (?, ?)", rows)
+        conn.executemany("INSERT INTO fences VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
         gone = {p for ids in chunks(events) for p in _where(conn, "event_id", ids)}
         gone |= {p for ids in chunks(sessions) for p in _where(conn, "session", ids)}
         if subject:
@@ -30,7 +30,7 @@ def apply_erasures(conn: sqlite3.Connection, erasures: Iterable[Recorded]) -> No
         remove(conn, sorted(gone))
 
 
-def remove(conn: sqlite3.Connection, positions: Sequence[int]) -> None:
+def remove(conn: Connection, positions: Sequence[int]) -> None:
     """Take these events out. Windows of others that hold their text go too, and are due to be made anew."""
     gone = set(positions)
     for some in chunks(positions):
@@ -41,14 +41,14 @@ def remove(conn: sqlite3.Connection, positions: Sequence[int]) -> None:
             [*some, *some],
         ).fetchall()
         due = [(row[0], row[4]) for row in near if row[4] not in gone]
-        conn.executemany("INSERT OR IGNORE INTO due VALUES (?, ?)", due)
+        conn.executemany("INSERT INTO due VALUES (?, ?) ON CONFLICT DO NOTHING", due)
         drop(conn, near)
         drop(conn, conn.execute(f"SELECT {_KEY} FROM vectors WHERE position IN ({holes})", some).fetchall())
         for table in ("sources", "subjects", "due"):
             conn.execute(f"DELETE FROM {table} WHERE position IN ({holes})", some)
 
 
-def drop(conn: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+def drop(conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     """Remove vectors, and tell those that follow the changes. rows: space, scope, kind, change, position, part."""
     first = next_change(conn, len(rows))
     told = [
@@ -62,7 +62,7 @@ def drop(conn: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     conn.executemany("INSERT INTO dropped VALUES (?, ?, ?, ?, ?, ?)", told)
 
 
-def is_fenced(conn: sqlite3.Connection, names: Sequence[str]) -> bool:
+def is_fenced(conn: Connection, names: Sequence[str]) -> bool:
     """Whether one of these events, sessions or subjects was erased."""
     query = f"SELECT 1 FROM fences WHERE target IN ({marks(names)}) LIMIT 1"
     return conn.execute(query, list(names)).fetchone() is not None
@@ -78,16 +78,16 @@ def chunks(values: Sequence[Any]) -> Iterator[list[Any]]:
         yield list(values[at : at + CHUNK])
 
 
-def _where(conn: sqlite3.Connection, column: str, ids: Sequence[str]) -> list[int]:
+def _where(conn: Connection, column: str, ids: Sequence[str]) -> list[int]:
     query = f"SELECT position FROM sources WHERE {column} IN ({marks(ids)})"
     if column == "session":
         query += " AND record IS NULL"
     return [row[0] for row in conn.execute(query, list(ids))]
 
 
-def _of_subject(conn: sqlite3.Connection, subject: str) -> list[int]:
+def _of_subject(conn: Connection, subject: str) -> list[int]:
     query = (
-        "SELECT position FROM sources WHERE scope IN (SELECT number FROM scopes WHERE user = ?)"
+        'SELECT position FROM sources WHERE scope IN (SELECT number FROM scopes WHERE "user" = ?)'
         " UNION SELECT position FROM subjects WHERE subject = ?"
     )
     return [row[0] for row in conn.execute(query, (subject, subject))]

@@ -1,11 +1,10 @@
-"""`SqliteVectors`: the `VectorRows` of the embedded mode.
+"""`StoredVectors`: the `VectorRows`, over the tables of a SQLite file or of a PostgreSQL schema.
 
 A vector is kept as 16-bit floats: half the bytes, and a cosine that is off by some 1e-5.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +24,7 @@ from mnemolog.infra.vectors.numbers import (
     scope_from,
     space_of,
 )
+from mnemolog.infra.vectors.statements import Connection, VectorDatabase
 from mnemolog.projections.embedding import Floats, SpaceMismatch
 from mnemolog.projections.vectors import (
     Batch,
@@ -43,23 +43,27 @@ from mnemolog.projections.vectors import (
     Window,
 )
 
-_SCOPE_LEVELS: Final = "c.tenant, c.organization, c.user, c.project"
+_SCOPE_LEVELS: Final = 'c.tenant, c.organization, c."user", c.project'
 _PROGRESS: Final = {Stage.TEXTS: "position", Stage.PASSAGES: "passages"}
 """The column of each stage in `spaces`."""
 
 
-class SqliteVectors:
-    """One file, shared by all projection versions. Several processes may read it; one worker at a time writes."""
+def sqlite_vectors(path: Path) -> StoredVectors:
+    """The rows of a file, which is made if missing."""
+    return StoredVectors(Database(path))
 
-    def __init__(self, path: Path) -> None:
-        self._database = Database(path)
-        with self._database.read() as conn:
-            self._identity = f"{get_number(conn, 'identity'):x}"
+
+class StoredVectors:
+    """One store, shared by all projection versions. Several processes may read it; one worker at a time writes."""
+
+    def __init__(self, database: VectorDatabase) -> None:
+        self._database = database
 
     @property
     def identity(self) -> str:
-        """A random name of this file."""
-        return self._identity
+        """A random name of these rows."""
+        with self._database.read() as conn:
+            return f"{get_number(conn, 'identity'):x}"
 
     def close(self) -> None:
         """Close every connection. Idempotent."""
@@ -70,7 +74,7 @@ class SqliteVectors:
     def open_space(self, space: str, dimensions: int) -> int:
         """Make the space known; how far in the log it is embedded. Raises SpaceMismatch for other dimensions."""
         with self._database.write() as conn:
-            query = "INSERT OR IGNORE INTO spaces (name, dimensions, position) VALUES (?, ?, 0)"
+            query = "INSERT INTO spaces (name, dimensions, position) VALUES (?, ?, 0) ON CONFLICT DO NOTHING"
             conn.execute(query, (space, dimensions))
             _, stored, position = _required(conn, space)
         if stored != dimensions:
@@ -97,7 +101,7 @@ class SqliteVectors:
             for table in ("dropped", "due"):
                 conn.execute(f"DELETE FROM {table} WHERE space = ?", (found[0],))
             conn.execute("DELETE FROM spaces WHERE number = ?", (found[0],))
-            return conn.execute("DELETE FROM vectors WHERE space = ?", (found[0],)).rowcount
+            return int(conn.execute("DELETE FROM vectors WHERE space = ?", (found[0],)).rowcount)
 
     # What the worker asks ------------------------------------------------------------------------------------------
 
@@ -139,7 +143,9 @@ class SqliteVectors:
             settled = [(number, position) for position in batch.settled]
             conn.executemany("DELETE FROM due WHERE space = ? AND position = ?", settled)
             _insert_sources(conn, batch.sources)
-            return Outcome(True, _insert_vectors(conn, number, batch.made))
+            fenced, rows = _new_vectors(conn, number, batch.made)
+            self._database.insert_vectors(conn, rows)
+            return Outcome(True, fenced)
 
     def erase(self, erasures: ErasureReader) -> int:
         """Apply what was erased since the last look; how far the log was looked at."""
@@ -236,13 +242,32 @@ class SqliteVectors:
 
     def sample(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> Floats:
         """The first vectors of a scope, float32 (n, dimensions), to know their spread by."""
-        query = "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ? LIMIT ?"
+        query = (
+            "SELECT position, vector FROM vectors WHERE space = ? AND scope = ? AND kind = ?"
+            " ORDER BY change LIMIT ?"
+        )
         with self._database.read() as conn:
             found, scopes = space_of(conn, space), find_scopes(conn, [scope])
             if found is None or not scopes:
                 return np.empty((0, found[1] if found else 0), np.float32)
             rows = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchall()
             return _sliced(rows, found[1], Stamp(), False).vectors
+
+    def sample_mark(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> tuple[int, int]:
+        """What `sample` is known by: how many vectors it has, and the sum of their change numbers.
+
+        A removed one is followed by one with a greater number, or by none.
+        """
+        query = (
+            "SELECT count(*), coalesce(sum(change), 0) FROM (SELECT change FROM vectors"
+            " WHERE space = ? AND scope = ? AND kind = ? ORDER BY change LIMIT ?)"
+        )
+        with self._database.read() as conn:
+            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
+            if found is None or not scopes:
+                return 0, 0
+            count, total = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchone()
+            return int(count), int(total)
 
     def holding(self, positions: Sequence[int]) -> int:
         """How many rows hold something of the events at these positions, as middle or as neighbour."""
@@ -270,14 +295,14 @@ class SqliteVectors:
             return [tuple(row) for row in conn.execute(query, (space,))]
 
 
-def _required(conn: sqlite3.Connection, space: str) -> tuple[int, int, int]:
+def _required(conn: Connection, space: str) -> tuple[int, int, int]:
     found = space_of(conn, space)
     if found is None:
         raise SpaceMismatch("the stored spaces", space)
     return found
 
 
-def _progress(conn: sqlite3.Connection, space: str, stage: Stage) -> int | None:
+def _progress(conn: Connection, space: str, stage: Stage) -> int | None:
     found = conn.execute(f"SELECT {_PROGRESS[stage]} FROM spaces WHERE name = ?", (space,)).fetchone()
     return None if found is None else int(found[0])
 
@@ -287,7 +312,7 @@ def _listed(kind: Kind) -> str:
     return f"position * {PARTS} + part" if kind is Kind.PASSAGE else "position"
 
 
-def _take_in(conn: sqlite3.Connection, erasures: ErasureReader) -> int:
+def _take_in(conn: Connection, erasures: ErasureReader) -> int:
     before = get_number(conn, "erasures")
     events, upto = erasures(before)
     apply_erasures(conn, events)
@@ -296,7 +321,7 @@ def _take_in(conn: sqlite3.Connection, erasures: ErasureReader) -> int:
     return upto
 
 
-def _insert_sources(conn: sqlite3.Connection, sources: Sequence[Source]) -> None:
+def _insert_sources(conn: Connection, sources: Sequence[Source]) -> None:
     fenced = conn.execute("SELECT 1 FROM fences LIMIT 1").fetchone() is not None
     numbers: dict[ScopeIds, int] = {}
     for source in sources:
@@ -307,9 +332,9 @@ def _insert_sources(conn: sqlite3.Connection, sources: Sequence[Source]) -> None
         place = source.place
         row = (place.position, place.event_id, numbers[source.scope], source.session, source.record)
         values = (*row, source.origin, source.occurred_us)
-        conn.execute("INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        conn.execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
         about = [(subject, place.position) for subject in source.subjects]
-        conn.executemany("INSERT OR IGNORE INTO subjects VALUES (?, ?)", about)
+        conn.executemany("INSERT INTO subjects VALUES (?, ?) ON CONFLICT DO NOTHING", about)
 
 
 def _names(source: Source) -> list[str]:
@@ -318,47 +343,57 @@ def _names(source: Source) -> list[str]:
     return [name for name in names if name]
 
 
-def _insert_vectors(conn: sqlite3.Connection, space: int, made: Sequence[Made]) -> int:
-    """Store what is built from live sources only; how many vectors were refused."""
+def _new_vectors(conn: Connection, space: int, made: Sequence[Made]) -> tuple[int, list[tuple[Any, ...]]]:
+    """How many vectors are refused, as something they are built from is gone; and the rows of those to be stored."""
     alive = _alive(conn, {place.position for each in made for place in each.window.members})
-    fenced = 0
+    fenced, wanted = 0, dict[tuple[int, int, int], tuple[int, Made]]()
     for each in made:
-        window = each.window
-        if any(place.position not in alive for place in window.members):
-            fenced += 1
-            if window.centre.position in alive and each.kind is Kind.WINDOW:
-                conn.execute("INSERT OR IGNORE INTO due VALUES (?, ?)", (space, window.centre.position))
+        centre = each.window.centre.position
+        if all(place.position in alive for place in each.window.members):
+            wanted[centre, int(each.kind), each.part] = alive[centre], each
             continue
-        _put(conn, space, alive[window.centre.position], each)
-    return fenced
+        fenced += 1
+        if centre in alive and each.kind is Kind.WINDOW:
+            conn.execute("INSERT INTO due VALUES (?, ?) ON CONFLICT DO NOTHING", (space, centre))
+    fresh = _fresh(conn, space, wanted)
+    return fenced, [
+        _row(space, number, *each) for number, each in enumerate(fresh, next_change(conn, len(fresh)))
+    ]
 
 
-def _put(conn: sqlite3.Connection, space: int, scope: int, made: Made) -> None:
-    """A vector from the same texts stays; one from others takes the place of the old one."""
-    window, kind = made.window, int(made.kind)
-    at = (window.centre.position, kind, space, made.part)
-    same = "position = ? AND kind = ? AND space = ? AND part = ?"
-    query = f"SELECT digest FROM vectors WHERE {same}"
-    found = conn.execute(query, at).fetchone()
-    if found is not None and found[0] == made.digest:
-        return
-    if found is not None:
-        conn.execute(f"DELETE FROM vectors WHERE {same}", at)
+def _fresh(
+    conn: Connection, space: int, wanted: dict[tuple[int, int, int], tuple[int, Made]]
+) -> list[tuple[int, Made]]:
+    """A vector from the same texts stays; one from others takes the place of the old one, which is deleted."""
+    for some in chunks(sorted({key[0] for key in wanted})):
+        query = f"SELECT position, kind, part, digest FROM vectors WHERE space = ? AND position IN ({marks(some)})"
+        for position, kind, part, digest in conn.execute(query, [space, *some]).fetchall():
+            key = position, kind, part
+            if key not in wanted:
+                continue
+            if wanted[key][1].digest == digest:
+                del wanted[key]
+            else:
+                same = "position = ? AND kind = ? AND part = ? AND space = ?"
+                conn.execute(f"DELETE FROM vectors WHERE {same}", (*key, space))
+    return list(wanted.values())
+
+
+def _row(space: int, change: int, scope: int, made: Made) -> tuple[Any, ...]:
+    window = made.window
     near = [place.position if place else None for place in (window.before, window.after)]
-    conn.execute(
-        "INSERT INTO vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (space, scope, kind, next_change(conn), at[0], *near, made.digest, _packed(made.values), made.part),
-    )
+    at = (space, scope, int(made.kind), change, window.centre.position)
+    return (*at, *near, made.digest, _packed(made.values), made.part)
 
 
-def _alive(conn: sqlite3.Connection, positions: Collection[int]) -> dict[int, int]:
+def _alive(conn: Connection, positions: Collection[int]) -> dict[int, int]:
     """Position → scope number of the sources that are there."""
     query = "SELECT position, scope FROM sources WHERE position IN ({})"
     rows = (conn.execute(query.format(marks(some)), some) for some in chunks(sorted(positions)))
     return {position: scope for some in rows for position, scope in some}
 
 
-def _window(conn: sqlite3.Connection, upto: int, position: int, event_id: str, session: str | None) -> Window:
+def _window(conn: Connection, upto: int, position: int, event_id: str, session: str | None) -> Window:
     query = (
         "SELECT position, event_id FROM sources WHERE session = ? AND record IS NULL AND position {} ?"
         " AND position <= ? ORDER BY position {} LIMIT 1"
@@ -390,4 +425,4 @@ def _stored(row: tuple[Any, ...]) -> StoredVector:
     )
 
 
-__all__ = ["SqliteVectors"]
+__all__ = ["StoredVectors", "sqlite_vectors"]

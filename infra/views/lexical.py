@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import orjson
@@ -17,6 +18,9 @@ from sqlalchemy import Connection
 from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.projections.lexical import LexicalDocument
+
+if TYPE_CHECKING:  # brings numpy along
+    from mnemolog.projections.postings import Postings
 
 _LOOKUPS_PER_STATEMENT = 20_000
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -95,6 +99,20 @@ class SqliteLexicalIndex:
             counts[place].update(found)
         lengths = self.lengths(conn, list({doc for times in counts for doc in times}))
         return Matches(docs, tokens, dict(zip(terms, counts, strict=True)), lengths)
+
+    def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
+        """The same as arrays, by the places of the terms, without lengths."""
+        from mnemolog.projections.postings import counted
+
+        scopes = sorted(set(scopes))
+        docs, tokens = self._statistics(conn, scopes)
+        terms = list(dict.fromkeys(terms))
+        found: list[int] = []
+        numbers: list[int] = []
+        for place, some in self._instances(conn, scopes, terms) if docs else ():
+            found += some
+            numbers += [place] * len(some)
+        return counted(docs, tokens, numbers, found)
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +82,7 @@ class SqliteViews:
                     return file
 
     @contextmanager
-    def begin(self, file: ViewFile) -> Iterator[Connection]:
+    def begin(self, file: ViewFile, partitions: Collection[int] | None = None) -> Iterator[Connection]:
         """A write transaction: commits at the end, rolls back on an error. One writer at a time per file."""
         with self._leased(file) as database, database.writer.begin() as conn:
             yield conn

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from mnemolog.domain.principal import Principal, Role, Tier
     from mnemolog.domain.scope import ANY, Scope
     from mnemolog.errors import MnemologError
+    from mnemolog.infra.settings import Settings
     from mnemolog.memory import Memory
+    from mnemolog.moving import MoveReceipt, move
     from mnemolog.results import Context, Hit, MemoryRecord
 
 __all__ = [
@@ -27,11 +29,14 @@ __all__ = [
     "Memory",
     "MemoryRecord",
     "MnemologError",
+    "MoveReceipt",
     "Principal",
     "Receipt",
     "Role",
     "Scope",
+    "Settings",
     "Tier",
+    "move",
     "original",
 ]
 
@@ -43,7 +48,9 @@ _HOMES: Final = {
     "domain.principal": ("Principal", "Role", "Tier"),
     "domain.scope": ("ANY", "Scope"),
     "errors": ("MnemologError",),
+    "infra.settings": ("Settings",),
     "memory": ("Memory",),
+    "moving": ("MoveReceipt", "move"),
     "results": ("Context", "Hit", "MemoryRecord"),
 }
 _HOME: Final = {name: home for home, names in _HOMES.items() for name in names}

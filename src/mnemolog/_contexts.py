@@ -107,20 +107,21 @@ class Contexts:
         groups = tuple(GROUPS if layers is None else [name for name in GROUPS if name in set(layers)])
         shares = scaled(self._store.policy.context.shares.ours, GROUPS if layers is None else layers)
         self._reader.demand(scope, at_least, _READ)
-        head = self._store.log.head()
+        head, newest = self._store.log.head(), self._store.runner.newest()
         asked = Asked(
             scope,
             ingress.carried(query, "query")[:MAX_QUERY],
             self._budget(budget, window),
             self._reader.moment(scope, now),
-            head if at_least is None else at_least,
+            newest if at_least is None else at_least,
             head,
             groups,
             self._estimate if tokenizer is None else token_counter(tokenizer),
             self._session(scope),
         )
         with self._reader.views(asked.position) as views:
-            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count)
+            line = self._estimate.line if asked.count is self._estimate else None
+            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, line)
             incomplete = self._incomplete(asked, views)
         return self._handed_over(asked, made, incomplete)
 
@@ -191,9 +192,9 @@ class Contexts:
             return rules
         scopes = views.of("curated", asked.scope).scopes
         ours = [each for each in records if scopes[each[0].scope].project is not None]
-        guides = [
-            replace(record_entry(*each, asked.session), layer=Layer.BLUEPRINT) for each in blueprint(ours)
-        ]
+        aspect, epoch = self._store.records.aspect, views.record_epoch
+        chosen = blueprint(ours, lambda record, text: aspect(record, text, epoch))
+        guides = [record_entry(*each, asked.session)._replace(layer=Layer.BLUEPRINT) for each in chosen]
         return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:

@@ -233,8 +233,9 @@ class Eraser:
     def take_over(self) -> None:
         """What a leader does first: go on with what was cut off, unless another process is at it."""
         with suppress(StoreInUse):
-            self.finish(wait=0)
-        if self._store.leadership.alone:
+            if any(map(self._goes_on, pending_notes(self._store.path))):
+                self.finish(wait=0)
+        if self._store.leadership.alone and not self._store.blobs.shared:
             remove_orphans(self._store)
 
     def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:
@@ -243,6 +244,11 @@ class Eraser:
             return []
         with erasing(self._store.path, wait):
             return [self.resume(note) for note in pending_notes(self._store.path)]
+
+    def _goes_on(self, note: Path) -> bool:
+        """Whether something can be done now; not so where all waits for another root key."""
+        work = read_note(note)
+        return not (work.waiting and work.root == self._store.vault.root_fingerprint())
 
     def resume(self, note: Path) -> ErasureReceipt:
         """Finish an erasure that was cut off somewhere after its note was written."""
@@ -260,7 +266,9 @@ class Eraser:
         rows = self._rows(work)
         readable, held = self._readable(rows), self._held(rows)
         if not work.position:
-            work = replace(work, position=self._destroy(work, rows))
+            vault = self._store.vault
+            root = vault.root_fingerprint() if vault.copies else ""
+            work = replace(work, position=self._destroy(work, rows), root=root)
             note = write_note(self._store.path, work)
         tell("cleaning views")
         self._store.runner.catch_up_all(work.position)
@@ -268,8 +276,7 @@ class Eraser:
         self._store.runner.catch_up_all()
         tell("cleaning vectors")
         self._store.vectors.erase()
-        self._store.tables.forget()
-        self._store.records.forget()
+        self._store.forget()
         tell("removing large outputs")
         blobs = [row.event_id for row in rows if row.blob]
         removed = sum(self._store.blobs.delete(event_id) for event_id in blobs)
@@ -282,14 +289,22 @@ class Eraser:
             self._log_result(rows, readable, truncated),
             StoreResult("blobs", len(blobs), removed, sum(map(self._store.blobs.exists, blobs))),
             *self._view_results(rows, held, purged),
+            *self._key_results(work, rows),
         ]
         what, count = What(work.what), len(rows)
         receipt = ErasureReceipt(
             work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
+        self._put_away(work, note, receipt)
+        return receipt
+
+    def _put_away(self, work: Work, note: Path, receipt: ErasureReceipt) -> None:
+        """The note goes with the last thing that was left to do."""
         if not receipt.pending:
             note.unlink(missing_ok=True)
-        return receipt
+        elif work.root:
+            left = [store for store in receipt.stores if store.readable or store.due]
+            write_note(self._store.path, replace(work, waiting=left == list(receipt.stores[-1:])))
 
     def _request(self, work: Work, reason: str | None) -> None:
         about = work.erasure, work.what, work.target, len(work.events), work.keep_evidence, reason
@@ -374,6 +389,15 @@ class Eraser:
         still = self._readable(rows)
         remark = "" if truncated else "write-ahead log still in use"
         return StoreResult("log", before, before - still, still, remark)
+
+    def _key_results(self, work: Work, rows: list[CatalogRow]) -> Iterator[StoreResult]:
+        """What the key store's server keeps of destroyed keys: sealed, and due as long as their root key is in use."""
+        if not work.root:
+            return
+        count = sum(len(list(_sealed_under(each))) for each in self._recorded(rows, bodies=False))
+        due = work.root == self._store.vault.root_fingerprint()
+        remark = f"wrapped copies are in {self._store.vault.copies} until the root key changes: `mnemolog keys rotate`"
+        yield StoreResult("keys", count, count, 0, remark if due else "", due)
 
     def _view_results(
         self, rows: list[CatalogRow], before: Mapping[str, int], purged: Mapping[str, bool]

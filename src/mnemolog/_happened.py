@@ -16,7 +16,7 @@ from mnemolog.domain.events import (
     TurnRecorded,
     UtteranceChunkRecorded,
 )
-from mnemolog.infra.compose import zone_named
+from mnemolog.infra.clock import zone_named
 
 PREVIEW_HEAD: Final = 4_000
 PREVIEW_TAIL: Final = 1_000

@@ -34,6 +34,10 @@ class Work:
     twins: tuple[str, ...] = ()
     position: int = 0
     """Of its last event in the log, once the keys are gone and the log knows. What came later is not its business."""
+    root: str = ""
+    """Fingerprint of the root key under which copies of the destroyed keys may be left, outside the key store."""
+    waiting: bool = False
+    """Whether all is done but that this root key is still in use."""
 
     @property
     def scope(self) -> ScopeIds:
@@ -53,6 +57,14 @@ def pending_notes(path: Path) -> list[Path]:
     """The notes of erasures in a data directory that are not finished."""
     folder = path / NOTES_FOLDER
     return sorted(folder.glob("*.json")) if folder.is_dir() else []
+
+
+def what_next(path: Path, erasure: str) -> str:
+    """What an operator does about an erasure that is not finished."""
+    note = path / NOTES_FOLDER / f"{erasure}.json"
+    if note.exists() and read_note(note).waiting:
+        return "copies of its keys can be opened until `mnemolog keys rotate`"
+    return "`mnemolog erase --resume` goes on"
 
 
 def write_note(path: Path, work: Work) -> Path:

@@ -21,6 +21,7 @@ from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
+from mnemolog.projections.confining import confine
 from mnemolog.projections.curated_reads import CuratedView
 from mnemolog.projections.parking import Parking
 from mnemolog.projections.scopes import ScopeTable, record_scope
@@ -52,12 +53,15 @@ class Views:
 
     def __init__(self, guard: Guard, scopes: ScopeTable, at_least: int | None) -> None:
         self._guard, self._scopes, self._at_least = guard, scopes, at_least
+        # Taken before anything is read, so that what was read before an erasure is not kept after it.
+        self.turn_epoch, self.record_epoch = guard.store.tables.epoch, guard.store.records.epoch
         self._stack = ExitStack()
         self._conns: dict[str, Connection] = {}
+        self._tenants: dict[str, str | None] = {}
+        """Whose rows each view shows: those of one tenant, or None for all."""
         self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
 
     def __enter__(self) -> Views:
-        self._stack.enter_context(self._guard.store.runner.readers.reading())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -68,6 +72,7 @@ class Views:
         view = self._seen.get((name, scope, exact))
         if view is None:
             conn, ids = self._opened(name), self._guard.reading_ids(scope)
+            self._confine(name, conn, ids)
             allowed = self._guard.allowed(scope)
             seen = {} if ids is None else self._scopes.visible(conn, ids, exact=exact, allowed=allowed)
             view = self._seen[name, scope, exact] = View(conn, seen)
@@ -75,12 +80,28 @@ class Views:
 
     def is_parked(self, name: str, ids: ScopeIds) -> bool:
         """Whether events of the scope's owner are set aside, so that the view lacks them."""
-        return Parking(name).is_parked(self._opened(name), owner(ids))
+        conn = self._opened(name)
+        confine(conn, None)
+        parked = Parking(name).is_parked(conn, owner(ids))
+        confine(conn, self._tenants.get(name))
+        return parked
+
+    def _confine(self, name: str, conn: Connection, ids: ScopeIds | None) -> None:
+        """Behind the scope check stands the database's own: it shows one tenant's rows, if one is all we need."""
+        if ids is None:
+            return
+        before = self._tenants.get(name, ids.tenant)
+        tenant = ids.tenant if ids.tenant == before != ANY else None
+        if name not in self._tenants or tenant != before:
+            confine(conn, tenant)
+        self._tenants[name] = tenant
 
     def _opened(self, name: str) -> Connection:
         conn = self._conns.get(name)
         if conn is None:
-            read = self._guard.store.runner.read(name, self._at_least)
+            store = self._guard.store
+            at_least = None if self._at_least is None else max(self._at_least, store.erased)
+            read = store.runner.read(name, at_least)
             conn = self._conns[name] = self._stack.enter_context(read)
         return conn
 
@@ -122,7 +143,7 @@ class Reader:
         """The readable records and what they say, by kind, then authority, then the newest first."""
         view, tables = views.of("curated", scope), self._store.records
         texts = tables.texts(view.conn, view.scopes)
-        current = tables.of(view.conn, view.scopes, now).current()
+        current = tables.of(view.conn, view.scopes, now, views.record_epoch).current()
         return [(record, texts.get(number, "")) for number, record in current if self.may_read(record)]
 
     def records_now(self, scope: Scope, record_ids: Sequence[str], now: datetime) -> dict[str, Record]:

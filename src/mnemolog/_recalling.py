@@ -19,13 +19,14 @@ from mnemolog.domain.timewords import time_words
 from mnemolog.infra.compose import Store
 from mnemolog.projections import passages, turns_view
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.hybrid import Filters, HybridSearch, Places, Question, Ranking
 from mnemolog.projections.passages import PassageRow
+from mnemolog.projections.questions import Filters, Places, Question, Ranking
 from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
     from mnemolog._reading import Reader, Views
+    from mnemolog.projections.hybrid import HybridSearch
 
 MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
@@ -103,13 +104,15 @@ class Recaller:
 
     def __init__(self, store: Store, reader: Reader, curated: CuratedView) -> None:
         self._store, self._reader, self._curated = store, reader, curated
-        self._search = HybridSearch(store.turns, store.tables, curated, store.records, store.vectors)
+        self._hybrid: HybridSearch | None = None
 
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
         ingress.whole(k, "k", 1, MAX_K)
-        at_least = self._store.log.head() if asked.at_least is None else asked.at_least
+        # The head when the call began, which the guard has just looked at.
+        newest = self._store.runner.newest() if self._store.settings.workers else self._store.position
+        at_least = newest if asked.at_least is None else asked.at_least
         with self._reader.views(at_least) as views:
             return [one.hit for one in self.found(views, scope, query, k, asked)]
 
@@ -118,11 +121,25 @@ class Recaller:
         question = self._question(scope, query, k, asked)
         levels = levels_asked(scope, asked.exact)
         turns, records = (views.of(name, scope, levels) for name in ("turns", "curated"))
-        places = Places(turns.conn, turns.scopes, records.conn, records.scopes)
+        places = Places(
+            turns.conn, turns.scopes, records.conn, records.scopes, views.turn_epoch, views.record_epoch
+        )
         reranks = self._store.reranking.enabled
         wanted = replace(question, k=max(k, RERANKED)) if reranks else question
         found = self._rows(self._search.search(wanted, places), places, question.now)
         return self._reranked(question.text, found)[:k] if reranks else found
+
+    @property
+    def _search(self) -> HybridSearch:
+        """Loaded at the first question: it brings numpy along."""
+        from mnemolog.projections.hybrid import HybridSearch
+
+        if self._hybrid is None:
+            store = self._store
+            self._hybrid = HybridSearch(
+                store.turns, store.tables, self._curated, store.records, store.vectors
+            )
+        return self._hybrid
 
     def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
         now = self._reader.moment(scope, asked.now)
@@ -173,9 +190,11 @@ class Recaller:
         keys = [one.candidate.key for one in ranking.ranked]
         turns = [key for key in keys if key > 0]
         rows = turns_view.at(at.turns, turns, at.turn_scopes)
-        numbers = [ranking.passages.get(key, number_of(key, 0)) for key in turns]
-        shown = passages.at(at.turns, numbers, at.turn_scopes)
-        parts = {place_of(number)[0]: passage for number, passage in shown.items()}
+        parts: dict[int, PassageRow] = {}
+        if ranking.passages is not None:
+            best = [ranking.passages.get(key, number_of(key, 0)) for key in turns]
+            shown = passages.at(at.turns, best, at.turn_scopes)
+            parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
         records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
         whole, hide = list[Found](), self._store.gate.masking

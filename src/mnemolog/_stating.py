@@ -220,7 +220,13 @@ class Stater:
         return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
 
     def _rows_of(self, record_id: str) -> list[CatalogRow]:
-        with self._store.runner.read("catalog") as conn:
+        at_least = None
+        if (
+            self._store.settings.workers
+        ):  # to wait for all that was said here would be to wait for the workers
+            told = self._store.log.read_stream(record_id, bodies=False)
+            at_least = max((one.position for one in told), default=0)
+        with self._store.runner.read("catalog", at_least) as conn:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:

@@ -7,8 +7,9 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any
 
-from mnemolog.domain.context import TokenCounter
+from mnemolog.domain.context import Entry, TokenCounter
 from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.rendering import render
 
 Tokenizer = Callable[[str], int] | Any
 
@@ -22,13 +23,22 @@ class Remembering:
         self._older: dict[bytes, int] = {}
 
     def __call__(self, text: str) -> int:
-        name = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key).digest()
-        tokens = self._known.get(name)
+        return self._counted(f"\0{text}", lambda: text)
+
+    def line(self, entry: Entry) -> int:
+        """Of a rendered entry and the end of its line, which is written down only to count it the first time."""
+        reference = entry.reference or ""
+        name = f"{len(entry.who)} {len(entry.text)} {len(reference)}\0{entry.who}{entry.text}{reference}"
+        return self._counted(name, lambda: f"{render(entry)}\n")
+
+    def _counted(self, name: str, text: Callable[[], str]) -> int:
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key).digest()
+        tokens = self._known.get(digest)
         if tokens is None:
-            tokens = self._older.get(name)
+            tokens = self._older.get(digest)
             if len(self._known) >= self._kept // 2:
                 self._older, self._known = self._known, {}
-            self._known[name] = tokens = self._count(text) if tokens is None else tokens
+            self._known[digest] = tokens = self._count(text()) if tokens is None else tokens
         return tokens
 
 

@@ -19,6 +19,7 @@ from mnemolog.domain.events import (
     Draft,
     Event,
     Receipt,
+    Recorded,
     SessionOpened,
     ToolCalled,
     ToolReturned,
@@ -330,6 +331,17 @@ class Writer:
         )
         prompts = [index for index in system if digests[index] not in known]
         return sorted([spoken[index] for index in aligned] + prompts)
+
+    def written(self, scope: Scope, key: str) -> Recorded | None:
+        """The event of exactly this scope and session that was written under this key, without its body."""
+        ids = self._store.vault.resolve(scope, create=False)
+        if ids is None:
+            return None
+        try:
+            stored = self._key(ids.user or ids.tenant, ids, key)
+        except ErasedScope:
+            return None
+        return None if stored is None else self._store.log.by_key(stored)
 
     def stream(self, ids: ScopeIds) -> str:
         """The stream of a session's turns and tools."""

@@ -14,6 +14,7 @@ from mnemolog._erasing import ErasurePlan, Progress
 from mnemolog._reviewing import Review
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.principal import Principal
+from mnemolog.infra.settings import Settings
 from mnemolog.memory import Memory
 from mnemolog.operations import Operations
 
@@ -58,6 +59,7 @@ class AsyncOperations:
             await asyncio.to_thread(paused.__exit__, None, None, None)
 
     status = _operated(Operations.status)
+    health = _operated(Operations.health)
     projections = _operated(Operations.projections)
     catch_up = _operated(Operations.catch_up)
     vectors = _operated(Operations.vectors)
@@ -124,9 +126,9 @@ class AsyncMemory:
         self.operations, self.review = AsyncOperations(memory.operations), AsyncReview(memory.review)
 
     @classmethod
-    async def open(cls, path: str | Path, **options: Any) -> Self:
+    async def open(cls, where: str | Path | Settings, **options: Any) -> Self:
         """As `Memory.open`."""
-        return cls(await asyncio.to_thread(Memory.open, path, **options))
+        return cls(await asyncio.to_thread(Memory.open, where, **options))
 
     def acting_as(self, principal: Principal) -> AsyncMemory:
         """As `Memory.acting_as`."""

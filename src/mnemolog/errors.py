@@ -2,6 +2,7 @@
 
 from mnemolog.domain.errors import (
     AccessDenied,
+    AnotherLog,
     CorruptStore,
     ErasedScope,
     IdempotencyConflict,
@@ -13,6 +14,7 @@ from mnemolog.domain.errors import (
     ProjectionStalled,
     StoreClosed,
     StoreInUse,
+    StoreMoved,
     StoreUnavailable,
     UnknownEventType,
     VersionConflict,
@@ -20,6 +22,7 @@ from mnemolog.domain.errors import (
 
 __all__ = [
     "AccessDenied",
+    "AnotherLog",
     "CorruptStore",
     "ErasedScope",
     "IdempotencyConflict",
@@ -31,6 +34,7 @@ __all__ = [
     "ProjectionStalled",
     "StoreClosed",
     "StoreInUse",
+    "StoreMoved",
     "StoreUnavailable",
     "UnknownEventType",
     "VersionConflict",

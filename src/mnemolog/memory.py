@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
@@ -26,7 +25,7 @@ from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.compose import Parts, Store, open_store
-from mnemolog.infra.settings import Settings
+from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.working import TaskState
@@ -64,7 +63,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        where: str | Path | Settings,
         *,
         principal: Principal = LOCAL_OPERATOR,
         settings: Settings | None = None,
@@ -76,16 +75,20 @@ class Memory:
         reranker: Reranker | None = None,
         extractor: Extractor | None = None,
     ) -> Self:
-        """Open the memory in a data directory, and create what is missing.
+        """Open the memory in a data directory, or with log and views at a postgresql:// url, or by settings.
 
+        What is missing is created. With a url or settings, locks, vectors and whatever has no url of its own are in
+        the data directory of the settings. settings: those of the environment where not given.
         background=False starts no thread: views then advance when they are read, nobody writes summaries, vectors
         wait for `operations.embed`, and candidates for `operations.extract`. embedder, reranker: of your own, instead
         of those of the settings; extractor: of your own, beside the rules.
         clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
-        another one (with background) takes over when it is gone. Raises KeysMissing; NotFound where create=False.
+        another one (with background) takes over when it is gone.
+        Raises InvalidInput for no such place or setting, KeysMissing, StoreUnavailable; NotFound where create=False.
         """
-        given, own = settings or Settings.load(), Parts(clock, ids, embedder, reranker, extractor)
-        with open_store(Path(path), given, create=create, own=own) as store:
+        path, given = placed(where, settings)
+        own = Parts(clock, ids, embedder, reranker, extractor)
+        with open_store(path, given, create=create, own=own) as store:
             memory = cls(store, principal)
             store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
         return memory
@@ -102,9 +105,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # What happened ---------------------------------------------------------------------------------------------
@@ -491,8 +492,7 @@ class Memory:
         """Plan an erasure of exactly one thing; nothing happens until `plan.apply()`.
 
         event: an event and what was derived from it. record: its statements and, unless `keep_evidence`, the
-        events that it cites. session: everything of it. subject: a person, everywhere in the tenant; then `scope`
-        names only the tenant.
+        events that it cites. session: everything of it. subject: a person in the whole tenant, which `scope` names.
         """
         self._store.check_open()
         what, target = the_one(event=event, record=record, session=session, subject=subject)

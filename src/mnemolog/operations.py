@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
-from mnemolog._erasing import Eraser
+from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
-from mnemolog._notes import pending_notes
+from mnemolog._notes import pending_notes, what_next
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
@@ -24,19 +25,24 @@ from mnemolog.domain.events import (
     PolicyAdopted,
     Receipt,
 )
-from mnemolog.domain.gate.admission import Decision, Reason
-from mnemolog.domain.gate.wording import STANDINGS, WAITING
+from mnemolog.domain.gate.admission import Reason
+from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, VECTORS_FILE, WORKER
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.projections import catalog, gate_reads
-from mnemolog.results import Parked, ProjectionStatus, Status
+from mnemolog.infra.vector_folder import VECTORS_FILE
+from mnemolog.projections import access, catalog, gate_reads
+from mnemolog.projections.supervision import Trouble
+from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
 _WORTH_A_PROCESS = 20_000
 """Events from which a rebuild gains more than another process costs to start."""
+_LOCAL_BLOBS = (
+    "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
+)
 
 
 class Operations:
@@ -226,14 +232,24 @@ class Operations:
         return self._auditor.context(event_id)
 
     def finish_erasures(self) -> list[ErasureReceipt]:
-        """Go on with the erasures that are not finished, as when a reader kept a file from being purged."""
+        """Go on with the erasures that are not finished, as when a reader kept a file from being purged.
+
+        Where several machines share the blobs, those are removed, too, that a crash left without their event a day ago.
+        """
         self._guard.enter_store(Action.OPERATE)
-        return self._eraser.finish()
+        finished = self._eraser.finish()
+        if self._store.blobs.shared:
+            remove_orphans(self._store)
+        return finished
 
     def rotate_root_key(self, new: bytes | None = None) -> None:
-        """Put every key under a new root key (32 bytes; made when not given) and forget the old one."""
+        """Put every key under a new root key (32 bytes; made when not given) and forget the old one.
+
+        That closes the copies of keys that an erasure could not reach, so the erasures that waited for it are finished.
+        """
         self._guard.enter_store(Action.OPERATE)
         self._store.vault.rotate_root(new)
+        self._eraser.finish()
 
     def verify_log(self, progress: Progress | None = None) -> int:
         """Recompute every leaf hash; returns how many events were checked. Raises CorruptStore."""
@@ -245,54 +261,92 @@ class Operations:
         self._guard.enter_store(Action.INSPECT)
         store = self._store
         keys, log = store.vault.status(), store.log.stats()
-        with store.runner.read("catalog") as conn, store.runner.read("curated") as curated:
-            counts, judged = catalog.count_by_topic(conn), gate_reads.counts(curated, store.curated)
-        files = {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
-        paths = {name: store.path / file for name, file in files.items()}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
-        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
-        sizes[BLOBS_FOLDER] = store.blobs.size()
-        projections = self.projections()
-        warnings = [
-            *keys.warnings,
-            *(
-                f"{each.name} has parked events: see `projections parked`"
-                for each in projections
-                if each.parked
-            ),
-            *(f"{name}: {each}" for name, each in self._troubles()),
-        ]
-        warnings += _of_the_gate(judged)
+        with store.runner.read("catalog") as conn:
+            counts = catalog.count_by_topic(conn)
+        with store.runner.read("access") as conn:
+            reads = access.count_by_action(conn)
+        projections, gate = self.projections(), self._gate()
         pending = tuple(note.stem for note in pending_notes(store.path))
-        warnings += [f"erasure {one} is not finished: `mnemolog erase --resume` goes on" for one in pending]
         return Status(
             path=str(store.path),
             head=store.log.head(),
             projections=tuple(projections),
             vectors=tuple(self.vectors()),
             counts=counts,
-            candidates=_by_standing(judged),
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
-            warnings=tuple(warnings),
+            warnings=(*keys.warnings, *self._warnings(projections, pending), *_of_the_gate(gate)),
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
-            sizes=sizes,
+            sizes=self._sizes(),
+            workers=tuple(self._behind()),
+            gate=gate,
+            reads=reads,
+            crashes={name: trouble.crashes for name, trouble in self._workers()},
             leads=store.leadership.leads,
             leader=store.leadership.leader(),
         )
 
-    def _troubles(self) -> Iterator[tuple[str, str]]:
-        """Where the background work crashed since it was started, and whether it goes on."""
-        troubles = [*self._store.runner.health().troubles.items(), *self._store.vectors.troubles().items()]
-        troubles.append(("summaries' worker", self._store.summarising.trouble))
-        troubles += self._store.gate.troubles()
-        troubles.append(("the reranker", self._store.reranking.trouble))
-        troubles.append(("the look at other processes", self._store.leadership.trouble))
-        for name, trouble in troubles:
-            if trouble.crashes:
-                now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
-                yield name, f"{trouble.crashes} crashes, the last {trouble.last_error}; {now}"
+    def _warnings(self, projections: Sequence[ProjectionStatus], pending: Sequence[str]) -> Iterator[str]:
+        """What an operator should see to, besides the keys."""
+        settings = self._store.settings
+        for one in projections:
+            if one.parked:
+                yield f"{one.name} has parked events: see `projections parked`"
+        yield from (_trouble(name, each) for name, each in self._workers() if each.crashes)
+        if settings.database_url is not None and settings.blobs_url is None:
+            yield _LOCAL_BLOBS
+        path = self._store.path
+        yield from (f"erasure {one} is not finished: {what_next(path, one)}" for one in pending)
+
+    def health(self) -> Health:
+        """Whether the work in the background goes on; cheap enough to be asked every second."""
+        self._guard.enter_store(Action.INSPECT)
+        store, running = self._store, self._store.runner.health().running
+        return Health(store.log.head(), store.leadership.leads, running, dict(self._workers()))
+
+    def _sizes(self) -> dict[str, int]:
+        store, files = self._store, {"log": LOG_FILE, "keys": KEYS_FILE, "vectors": VECTORS_FILE}
+        paths = {name: store.path / file for name, file in files.items()}
+        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
+        sizes |= {f"view {view.file.name}": view.bytes for view in store.views.files() if view.live}
+        if not store.blobs.shared:
+            sizes[BLOBS_FOLDER] = store.blobs.size()
+        return sizes
+
+    def _behind(self) -> Iterator[ProjectionStatus]:
+        """How far the workers of the gate are behind the log."""
+        head = self._store.log.head()
+        for name, version, position in self._store.gate.lags():
+            state = "running" if position >= head else "behind"
+            yield ProjectionStatus(name, version, position, head, head - position, 0, 0, state)
+
+    def _gate(self) -> GateStatus:
+        """What the gate decided, and what it did not get to decide on."""
+        store = self._store
+        with store.runner.read("curated") as conn:
+            counts = gate_reads.counts(conn, store.curated)
+            people = gate_reads.acts_of_people(conn, store.curated)
+            since = gate_reads.oldest_waiting(conn, store.curated)
+        candidates, reasons = Counter[str](), dict[str, Counter[str]]()
+        for decision, why, count in counts:
+            status = STANDINGS[decision]
+            candidates[status] += count
+            for reason in why:
+                reasons.setdefault(status, Counter())[reason] += count
+        passed = store.clock.now() - datetime.fromisoformat(since) if since else timedelta()
+        return GateStatus(
+            candidates, reasons, people, since, passed.total_seconds(), dict(store.gate.refused())
+        )
+
+    def _workers(self) -> Iterator[tuple[str, Trouble]]:
+        """The background work of this process, and what went wrong in it."""
+        yield from self._store.runner.health().troubles.items()
+        yield from self._store.vectors.troubles().items()
+        yield "summaries' worker", self._store.summarising.trouble
+        yield from self._store.gate.troubles()
+        yield "the reranker", self._store.reranking.trouble
+        yield "the look at other processes", self._store.leadership.trouble
 
     def _parked_at(self, name: str, position: int) -> Parked:
         if name not in self._store.runner.names():
@@ -311,22 +365,16 @@ class Operations:
         return self._store.log.append([draft])[0]
 
 
-_Judged = Sequence[tuple[Decision, tuple[str, ...], int]]
-"""A decision, its reasons, and how often."""
+def _trouble(name: str, trouble: Trouble) -> str:
+    """Where background work crashed since it was started, and whether it goes on."""
+    now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
+    return f"{name}: {trouble.crashes} crashes, the last {trouble.last_error}; {now}"
 
 
-def _by_standing(judged: _Judged) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for decision, _, count in judged:
-        found[STANDINGS[decision]] += count
-    return dict(found)
-
-
-def _of_the_gate(judged: _Judged) -> Iterator[str]:
-    """What an operator should look at."""
-    waiting = sum(count for decision, _, count in judged if STANDINGS[decision] in WAITING)
-    bursts = sum(count for _, reasons, count in judged if Reason.BURST.value in reasons)
-    if waiting:
-        yield f"{waiting} candidates wait for a person: see `review list`"
+def _of_the_gate(gate: GateStatus) -> Iterator[str]:
+    """What waits for a person, and what came far beyond the usual rate."""
+    bursts = sum(reasons.get(Reason.BURST.value, 0) for reasons in gate.reasons.values())
+    if gate.waiting:
+        yield f"{gate.waiting} candidates wait for a person: see `review list`"
     if bursts:
         yield f"{bursts} candidates came in bursts of one origin and are held: see `review list`"

@@ -9,9 +9,11 @@ from typing import Any
 
 from mnemolog.domain.context import LeftOut
 from mnemolog.domain.events import Forgotten
+from mnemolog.domain.gate.wording import WAITING
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import Evidence, Step
 from mnemolog.domain.scope import Scope
+from mnemolog.projections.supervision import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,46 @@ class ProjectionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Health:
+    """The work in the background. leads: whether it is this process's; running: whether its thread for views runs.
+
+    troubles: of each part, since the start; a part with a backoff is being tried again.
+    """
+
+    head: int
+    leads: bool
+    running: bool
+    troubles: Mapping[str, Trouble]
+
+    @property
+    def failing(self) -> bool:
+        return any(trouble.backoff for trouble in self.troubles.values())
+
+
+@dataclass(frozen=True, slots=True)
+class GateStatus:
+    """What the gate decided in the whole store, as it stands now.
+
+    candidates: by status, as of `Outcome`; reasons: by status and reason, one candidate may have several.
+    people: what people did to records (corrected, approved, edited, ...). waiting_since: when the first of those that
+    wait for a person was recorded; waited: seconds since then. refused: what yielded no candidate in this process, by
+    extractor and reason.
+    """
+
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    people: Mapping[str, int] = field(default_factory=dict)
+    waiting_since: str | None = None
+    waited: float = 0.0
+    refused: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> int:
+        """Candidates that a person is to decide on."""
+        return sum(self.candidates.get(name, 0) for name in WAITING)
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A data directory at a glance."""
 
@@ -280,14 +322,19 @@ class Status:
     projections: tuple[ProjectionStatus, ...]
     vectors: tuple[ProjectionStatus, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
-    candidates: Mapping[str, int] = field(default_factory=dict)
-    """What became of everything that was found, by `Outcome.status`."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     pending_erasures: tuple[str, ...] = ()
     refused_late: int = 0
     refused_access: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    workers: tuple[ProjectionStatus, ...] = ()
+    """Those that look for statements and for what must be hidden."""
+    gate: GateStatus = field(default_factory=GateStatus)
+    reads: Mapping[str, int] = field(default_factory=dict)
+    """Recorded contexts and reads, by action."""
+    crashes: Mapping[str, int] = field(default_factory=dict)
+    """Of the background work of this process, by its name."""
     leads: bool = True
     """Whether this process keeps up views, vectors and index; `leader` is the id of the one that does."""
     leader: int | None = None

@@ -56,3 +56,29 @@ def test_bad_values_name_their_variable(name: str, value: str, monkeypatch: pyte
     monkeypatch.setenv(f"MNEMOLOG_{name}", value)
     with pytest.raises(InvalidInput, match=f"MNEMOLOG_{name}: "):
         Settings.load()
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "KEYS_URL", "VIEWS_URL", "BLOBS_URL"])
+def test_a_url_of_another_kind_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A url that names no such store is an error that shows the variable, and what it should be, not the url."""
+    monkeypatch.setenv(f"MNEMOLOG_{name}", "mysql://me:hunter2@host/name")
+    with pytest.raises(InvalidInput, match=f"MNEMOLOG_{name}: use ") as refused:
+        Settings.load()
+    assert "hunter2" not in f"{refused.value!r}"
+
+
+def test_urls_with_passwords_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text form of the settings shows the url of a database, or the key of an API."""
+    for name in ("DATABASE_URL", "KEYS_URL", "VIEWS_URL"):
+        monkeypatch.setenv(f"MNEMOLOG_{name}", "postgresql://me:hunter2@127.0.0.1/name")
+    monkeypatch.setenv("MNEMOLOG_EMBEDDER_KEY", "hunter2")
+    settings = Settings.load()
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_other_settings_are_checked_too() -> None:
+    """A change of settings is validated as the settings were, and keeps what is not changed."""
+    settings = Settings.load(batch_size=7, embedder="none")
+    assert settings.having(exact_up_to=5) == Settings.load(batch_size=7, embedder="none", exact_up_to=5)
+    with pytest.raises(InvalidInput, match="MNEMOLOG_BATCH_SIZE"):
+        settings.having(batch_size=0)

@@ -115,6 +115,14 @@ def test_tables_for_people(run: Run) -> None:
     assert "root key" in run("keys", "status")
 
 
+def test_metrics_for_prometheus(run: Run) -> None:
+    """`metrics` prints the exposition, and with --json one sample a line."""
+    head = run("status", "--json")["head"]
+    assert f"mnemolog_log_position {float(head)}" in run("metrics").splitlines()
+    sample = {"name": "mnemolog_log_position", "labels": {}, "value": float(head)}
+    assert sample in run("metrics", "--json")
+
+
 def test_log_by_position_and_by_id(run: Run) -> None:
     """An event is shown whole, with names for the ids of its scope, by position or by id; verify checks them all."""
     first = run("log", "list", "-n", "2", "--topic", "TurnRecorded", "--json")[0]

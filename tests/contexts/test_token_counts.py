@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 from mnemolog._tokens import Remembering
-from mnemolog.domain.context import estimate_tokens
+from mnemolog.domain.context import Entry, Layer, estimate_tokens
+from mnemolog.domain.principal import Tier
+from mnemolog.domain.rendering import render
+
+
+def test_an_entry_is_counted_as_it_is_rendered() -> None:
+    """Whoever says it, whatever stands beside it, the first time and the next; and a text is not taken for a line."""
+    remembering = Remembering(estimate_tokens)
+    parts = ["", "Mina: ", "the walrus\nsleeps", "바다코끼리 <turns>", "Mina: the walrus"]
+    entries = [
+        Entry("e", 1, Layer.RECENT, text, Tier.AGENT, who, reference=reference)
+        for text in parts
+        for who in parts
+        for reference in (None, *parts)
+    ]
+    for entry in entries * 2:
+        assert remembering.line(entry) == estimate_tokens(f"{render(entry)}\n")
+    for text in parts:
+        assert remembering(text) == estimate_tokens(text)
 
 
 def test_a_text_is_counted_once_and_never_kept() -> None:

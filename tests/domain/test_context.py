@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -72,7 +71,7 @@ def test_what_a_text_says_moves_no_border(portions: Sequence[Portion]) -> None:
     """With harmless texts in their place the borders are the same, and no text begins a line of its own."""
     made = assemble(portions, 100_000, estimate_tokens)
     tame = [
-        Portion(each.share, each.floor, [replace(one, text="x") for one in each.entries]) for each in portions
+        Portion(each.share, each.floor, [one._replace(text="x") for one in each.entries]) for each in portions
     ]
     borders = [line for line in made.text.splitlines() if line.startswith("<")]
     quiet = assemble(tame, 100_000, estimate_tokens)

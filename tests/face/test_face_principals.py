@@ -63,6 +63,7 @@ STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "policy_document": (Action.INSPECT, lambda m, e, r: m.operations.policy_document()),
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
     "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
+    "health": (Action.INSPECT, lambda m, e, r: m.operations.health()),
     "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
     "parked": (Action.INSPECT, lambda m, e, r: m.operations.parked()),
     "verify_log": (Action.INSPECT, lambda m, e, r: m.operations.verify_log()),

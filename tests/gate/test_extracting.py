@@ -10,6 +10,7 @@ import pytest
 from face_world import U1, U2, contents, open_memory
 from mnemolog import Memory
 from mnemolog.domain.gate.candidates import Candidate, Source
+from mnemolog.domain.gate.extraction import EXTRACTOR
 from mnemolog.domain.gate.ports import Found
 from mnemolog.errors import StoreUnavailable
 
@@ -114,7 +115,7 @@ def test_only_one_version_may_count(memory: Memory) -> None:
     memory.operations.extract()
     assert len(memory.records(U1)) == 2
     for version, expected in (
-        ("rules-1", "I live in Daejeon"),
+        (EXTRACTOR, "I live in Daejeon"),
         ("reading-1", "I live in Daejeon. Good morning."),
     ):
         memory.operations.adopt_policy(f"version: 1\nmemory: {{extractor: {version}}}\n")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from face_world import U1, U2, agent, contents, open_memory, user
 from mnemolog import ANY, Memory, Scope
 from mnemolog.aio import AsyncMemory
+from mnemolog.domain.gate.extraction import EXTRACTOR
 from mnemolog.errors import AccessDenied, InvalidInput, NotFound, VersionConflict
 from mnemolog.infra.cli.app import app
 
@@ -30,7 +31,7 @@ def test_the_queue_is_of_the_scope(memory: Memory) -> None:
     found(memory, "We use vendor Z.")
     found(memory, "We use vendor Y.", U2)
     (mine,) = memory.acting_as(user("u-1")).review.list(U1)
-    assert (mine.content, mine.status, mine.found_by) == ("We use vendor Z", "quarantined", "rules-1")
+    assert (mine.content, mine.status, mine.found_by) == ("We use vendor Z", "quarantined", EXTRACTOR)
     with pytest.raises(NotFound):
         memory.review.approve(U2, mine.record_id)
     assert len(memory.review.list(Scope("acme", user=ANY, project=ANY))) == 2
@@ -118,7 +119,7 @@ def test_a_burst_is_held_and_reported(memory: Memory) -> None:
     memory.operations.extract()
     assert len(contents(memory, U1)) == 5
     status = memory.operations.status()
-    assert status.candidates == {"admitted": 5, "quarantined": 3}
+    assert status.gate.candidates == {"admitted": 5, "quarantined": 3}
     assert any("3 candidates came in bursts" in one for one in status.warnings)
 
 

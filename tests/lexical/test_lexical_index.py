@@ -115,6 +115,26 @@ def test_a_neighbour_changes_no_digit(query: list[Term]) -> None:
         assert {doc for doc, _ in index.search(conn, [7, 0x7E], query)} > {doc for doc, _ in before}
 
 
+@given(bodies, queries, st.sets(st.integers(0, 3)))
+def test_postings_are_the_matches_as_arrays(
+    drawn: list[tuple[int, list[str]]], query: list[Term], scopes: set[int]
+) -> None:
+    """Ordered by the place of the term in the question, then by document, whatever scopes they come from."""
+    terms = list(dict.fromkeys(term for term, _ in query))
+    with fresh() as conn:
+        index.add(conn, numbered(drawn))
+        found, matches = (
+            index.postings(conn, sorted(scopes), terms),
+            index.matches(conn, sorted(scopes), terms),
+        )
+    assert (found.docs, found.tokens) == (matches.docs, matches.tokens)
+    assert list(zip(found.term.tolist(), found.doc.tolist(), found.times.tolist(), strict=True)) == [
+        (place, doc, times)
+        for place, term in enumerate(terms)
+        for doc, times in sorted(matches.postings[term].items())
+    ]
+
+
 def test_numbers_of_documents_change_no_digit(conn: Connection) -> None:
     """The score of a text does not depend on the number that it was indexed under, nor on the other numbers."""
     chance, query = random.Random(1), [("lake", 1.0), ("dog", 0.3), ("집", 1.0)]

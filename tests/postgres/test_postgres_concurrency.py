@@ -84,16 +84,22 @@ STEPS = st.lists(
 
 def spoil(log: PostgresEventLog, kind: str, milliseconds: int) -> None:
     """Let the next commit of this log come late, or not at all."""
-    recorder, commit = log._recorder, type(log._recorder).commit
+    recorder = log._recorder
 
-    def spoiled(c: Any, last: int) -> None:
-        del recorder.commit
-        time.sleep(milliseconds / 1000)
-        if kind == "abort":
-            raise psycopg.OperationalError("the transaction was told to fail")
-        commit(recorder, c, last)
+    def spoil_one(name: str) -> None:
+        whole = getattr(recorder, name)
 
-    recorder.commit = spoiled  # type: ignore[method-assign]
+        def spoiled(*given: Any) -> Any:
+            del recorder.commit, recorder.append
+            time.sleep(milliseconds / 1000)
+            if kind == "abort":
+                raise psycopg.OperationalError("the transaction was told to fail")
+            return whole(*given)
+
+        setattr(recorder, name, spoiled)
+
+    spoil_one("commit")
+    spoil_one("append")
 
 
 def write(log: PostgresEventLog, name: str, steps: Sequence[tuple[str, int, int]]) -> list[str]:

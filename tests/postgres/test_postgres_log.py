@@ -18,10 +18,11 @@ require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
 import psycopg  # noqa: E402
 
-from mnemolog.domain.errors import InvalidInput, StoreUnavailable  # noqa: E402
+from mnemolog.domain.errors import InvalidInput, StoreUnavailable, VersionConflict  # noqa: E402
 from mnemolog.domain.events import TurnRecorded  # noqa: E402
 from mnemolog.infra.clock import SystemClock  # noqa: E402
 from mnemolog.infra.postgres.log import PostgresEventLog  # noqa: E402
+from mnemolog.infra.postgres.privileges import privileges  # noqa: E402
 
 pytestmark = pytest.mark.postgres
 
@@ -100,11 +101,8 @@ def test_a_role_needs_no_more_than_to_insert_and_select(
 ) -> None:
     """The tables belong to somebody else; the writer can neither change nor delete."""
     opener().append([draft("a")])
-    sql.execute(f"CREATE ROLE writer_{schema} LOGIN")
-    sql.execute(f"GRANT USAGE ON SCHEMA {schema} TO writer_{schema}")
-    sql.execute(f"GRANT SELECT, INSERT ON {schema}.stored_events TO writer_{schema}")
-    sql.execute(f"GRANT SELECT, UPDATE ON SEQUENCE {schema}.stored_events_positions TO writer_{schema}")
-    url = postgres_url.replace("postgres@", f"writer_{schema}@")
+    sql.execute(privileges(schema))
+    url = postgres_url.replace("postgres@", f"{schema}_writer@")
     with PostgresEventLog(url, PlainSealer(), SystemClock(), schema=schema) as log:
         assert log.append([draft("b")])[0].position == 2
         assert log.verify() == 2
@@ -154,40 +152,94 @@ def test_a_reader_comes_back_after_one_failure_at_most(opener: Opener, sql: Any)
             assert log.head() == 1
 
 
-def cut(log: PostgresEventLog, sql: Any, *, after: bool) -> None:
-    """End the writer's connection once, before or after the server has committed, so that the answer is lost."""
-    recorder, commit = log._recorder, log._recorder.commit
+def cut(
+    log: PostgresEventLog, sql: Any, *, after: bool, meanwhile: Callable[[], object] = lambda: None
+) -> None:
+    """End the writer's connection once, before or after the server has committed, so that the answer is lost.
 
-    def interrupted(c: Any, last: int) -> None:
-        recorder.commit = commit  # type: ignore[method-assign]
-        if after:
-            commit(c, last)
-        sql.execute("SELECT pg_terminate_backend(%s, 5000)", (c.connection.info.backend_pid,))
-        commit(c, last)
+    meanwhile: happens before the writer looks what became of it.
+    """
+    recorder = log._recorder
 
-    recorder.commit = interrupted  # type: ignore[method-assign]
+    def cut_one(name: str) -> None:
+        whole = getattr(recorder, name)
+
+        def interrupted(c: Any, *rest: Any) -> Any:
+            del recorder.commit, recorder.append
+            if after:
+                whole(c, *rest)
+            sql.execute("SELECT pg_terminate_backend(%s, 5000)", (c.connection.info.backend_pid,))
+            meanwhile()
+            return whole(c, *rest)
+
+        setattr(recorder, name, interrupted)
+
+    cut_one("commit")
+    cut_one("append")
 
 
-def test_a_commit_whose_answer_was_lost_is_read_back(opener: Opener, sql: Any) -> None:
-    """It happened, so the appender gets its receipts: nothing is lost, nothing doubled."""
+@pytest.fixture(params=["alone", "among others"])
+def begun(request: pytest.FixtureRequest, opener: Opener) -> PostgresEventLog:
+    """A log with two events, whose next append is one statement, or takes the lock beforehand."""
     log = opener()
-    log.append([draft("a")])
-    cut(log, sql, after=True)
-    receipts = log.append([draft("b", expected_version=1), draft("c")])
-    assert [r.position for r in receipts] == [2, 3]
-    assert log.append([draft("d", expected_version=3)])[0].position == 4
-    assert log.verify() == 4
+    for text in "ab":
+        log.append([draft(text)])
+    log._storage._alone = request.param == "alone"
+    return log
 
 
-def test_a_commit_that_did_not_happen_is_an_error_that_says_so(opener: Opener, sql: Any) -> None:
-    """The appender can retry, with or without a key."""
-    log = opener()
-    log.append([draft("a")])
-    cut(log, sql, after=False)
-    with pytest.raises(StoreUnavailable, match="nothing of this append is stored"):
-        log.append([draft("b")])
-    assert log.append([draft("b", expected_version=1)])[0].position == 2
-    assert log.stats()["failed_groups"] == 1
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("after", [True, False])
+def test_a_commit_whose_answer_was_lost_is_read_back(
+    begun: PostgresEventLog, sql: Any, after: bool, count: int
+) -> None:
+    """It happened, or is made to happen: the appender gets its receipts, nothing is lost, nothing doubled."""
+    cut(begun, sql, after=after)
+    receipts = begun.append([draft("c", expected_version=2), draft("d")][:count])
+    assert [receipt.position for receipt in receipts] == [3, 4][:count]
+    assert begun.append([draft("e", expected_version=2 + count)])[0].position == 3 + count
+    assert begun.verify() == 3 + count
+    assert begun.stats()["failed_groups"] == 0
+
+
+def test_a_commit_that_was_overtaken_is_planned_anew_or_refused(
+    begun: PostgresEventLog, opener: Opener, sql: Any
+) -> None:
+    """Its positions are another's: where it held the lock it is an error that says so, else it comes behind."""
+    alone, other = begun._storage._alone, opener()
+    cut(begun, sql, after=False, meanwhile=lambda: other.append([draft("x")]))
+    if alone:
+        assert begun.append([draft("c")])[0].position == 4
+    else:
+        with pytest.raises(StoreUnavailable, match="nothing of this append is stored"):
+            begun.append([draft("c")])
+    assert begun.append([draft("d")])[0].version == (5 if alone else 4)
+    assert begun.verify() == begun.head()
+
+
+def test_who_was_overtaken_decides_by_what_there_is(opener: Opener) -> None:
+    """A writer that believed to be alone refuses, repeats and appends by what another has written meanwhile."""
+    one, other = opener(), opener()
+
+    def overtake(**options: Any) -> int:
+        for text in "ab":
+            one.append([draft(text)])
+        assert one._storage._alone
+        return other.append([draft("x", **options)])[0].version
+
+    version = overtake()
+    with pytest.raises(VersionConflict, match=f"at version {version}"):
+        one.append([draft("c", expected_version=version - 1)])
+    version = overtake()
+    assert one.append([draft("c", expected_version=version)])[0].version == version + 1
+    overtake(key="k")
+    again = one.append([draft("x", key="k")])[0]
+    assert again.duplicate
+    overtake(key="l")
+    both = one.append([draft("x", key="l"), draft("y", key="m")])
+    assert [receipt.duplicate for receipt in both] == [True, False]
+    head = one.head()
+    assert one.verify() == other.head() == head
 
 
 # Slow and late writers ---------------------------------------------------------------------------------------------

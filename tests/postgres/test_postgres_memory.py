@@ -46,7 +46,7 @@ def test_a_memory_works_and_is_there_again(
         assert "The budget is due on Friday 예산" in texts(memory, U1, "budget 예산")
         assert "Reports go out as PDF" in memory.context(U1, "draft the report", budget=500).text
         receipt = memory.erase(U2.at(("tenant",)), subject="u-2", reason="asked").apply()
-        assert not receipt.pending
+        assert [store.store for store in receipt.stores if store.due] == ["keys"] * (where == "with_keys")
         assert texts(memory, U2, "sparrows") == []
         live = dump_hashes(memory)
         assert rebuilt_hashes(memory) == live

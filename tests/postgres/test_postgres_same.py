@@ -29,6 +29,7 @@ from mnemolog.infra.postgres.lexical import PostgresLexicalIndex  # noqa: E402
 from mnemolog.infra.postgres.views import PostgresViews  # noqa: E402
 from mnemolog.infra.views.lexical import SqliteLexicalIndex  # noqa: E402
 from mnemolog.projections.lexical import LexicalDocument, LexicalIndex  # noqa: E402
+from mnemolog.projections.postings import Postings  # noqa: E402
 
 pytestmark = pytest.mark.postgres
 
@@ -181,6 +182,10 @@ def both(views: PostgresViews) -> Iterator[list[tuple[Any, Connection]]]:
         views.drop(file)
 
 
+def told(found: Postings) -> tuple[object, ...]:
+    return found.docs, found.tokens, found.term.tolist(), found.doc.tolist(), found.times.tolist()
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     drawn=bodies, query=queries, scopes=st.sets(st.integers(0, 3)), chance=st.randoms(use_true_random=False)
@@ -204,6 +209,7 @@ def test_both_indexes_answer_alike_whatever_was_added_and_removed(
                 (
                     removed,
                     index.matches(conn, asked, words),
+                    told(index.postings(conn, asked, words)),
                     index.lengths(conn, numbers),
                     index.search(conn, asked, query),
                 )

@@ -54,8 +54,8 @@ class CrashingViews(SqliteViews):
 
     crash = False
 
-    def begin(self, file: Any) -> Any:
-        inner = super().begin(file)
+    def begin(self, file: Any, partitions: Any = None) -> Any:
+        inner = super().begin(file, partitions)
         views = self
 
         class Doomed:

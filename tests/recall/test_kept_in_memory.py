@@ -54,8 +54,7 @@ def hits(memory: Memory, anew: bool = False) -> list[list[Hit]]:
 
 
 def forget(memory: Memory) -> None:
-    memory._store.tables.forget()
-    memory._store.records.forget()
+    memory._store.forget()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -124,7 +123,7 @@ def test_a_context_opens_each_view_once(memory: Memory, monkeypatch: pytest.Monk
 def judged(memory: Memory, tables: RecordTables, now: datetime) -> dict[int, Record]:
     with memory._reader.views(None) as views:
         view = views.of("curated", U1)
-        return dict(tables.of(view.conn, view.scopes, now).records)
+        return dict(tables.of(view.conn, view.scopes, now, tables.epoch).records)
 
 
 def judged_anew(memory: Memory, now: datetime) -> dict[int, Record]:
@@ -186,6 +185,37 @@ def test_promise_8_nothing_that_was_erased_stays_in_memory(memory: Memory) -> No
     memory.erase(Scope("acme"), subject="u-1").apply()
     assert not memory._store.tables._tables
     assert not memory._store.records._tables
+
+
+def test_promise_8_what_was_read_before_an_erasure_is_not_kept_after_it(memory: Memory) -> None:
+    """A read that is under way still sees the author; when it ends behind the erasure, nothing of it is kept."""
+    talk(memory, random.Random(7), 5)
+    memory.record_turn(U1, role="user", content="the walrus sleeps", author="Zoltan")
+    receipt = memory.remember(U1, "the walrus swims", kind="procedure")
+    store = memory._store
+    with memory._reader.views(None) as views:
+        turns, records = views.of("turns", U1), views.of("curated", U1)
+        store.forget()
+        documents = store.turns.index.matches(turns.conn, list(turns.scopes), []).docs
+        table = store.tables.of(turns.conn, turns.scopes, documents, views.turn_epoch)
+        judged = store.records.of(records.conn, records.scopes, NOW, views.record_epoch)
+        (record,) = judged.records.values()
+        assert store.records.aspect(record, "the goal is to swim", views.record_epoch) is not None
+    assert "Zoltan" in table.authors and record.id == receipt.record_id
+    assert not store.tables._tables and not store.records._tables and not store.records._aspects
+
+
+def test_promise_8_no_read_looks_at_a_view_without_an_erasure_that_was_heard_of(memory: Memory) -> None:
+    """Also one that asks for an older position: else it would keep again what was erased."""
+    first = memory.record_turn(U1, role="user", content="the walrus sleeps", author="Zoltan")
+    memory._store.runner.pause()
+    hits(memory)
+    memory.record_turn(U1, role="user", content="lunch")
+    store = memory._store
+    store.erased = store.log.head()
+    with memory._reader.views(first.position) as views:
+        assert views.of("turns", U1).conn is not None
+    assert store.runner._lane("turns").position >= store.erased
 
 
 def test_as_many_records_are_kept_as_there_is_room_for(memory: Memory) -> None:

@@ -22,8 +22,8 @@ from face_world import (
 )
 from mnemolog import FORGOTTEN, Hit, Memory, Principal, Role, Scope
 from mnemolog.domain.passages import LARGE, LENGTH
-from mnemolog.infra.compose import VECTORS_FILE
 from mnemolog.infra.settings import Settings
+from mnemolog.infra.vector_folder import VECTORS_FILE
 from mnemolog.projections.vectors import Kind
 from mnemolog.results import OutputRange
 

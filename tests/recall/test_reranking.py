@@ -15,6 +15,7 @@ from mnemolog.domain.retrieval import RERANK, reranked
 from mnemolog.errors import InvalidInput
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.reranking import RerankerFailed, Reranking
+from tiny_models import write_cross_encoder
 
 
 class Overlap:
@@ -165,11 +166,7 @@ def test_it_rests_after_a_failure() -> None:
 
 def test_a_real_cross_encoder_ranks(tmp_path: Path) -> None:
     """With the extra installed, a folder with an ONNX cross-encoder is run through fastembed."""
-    pytest.importorskip("fastembed")
-    onnx = pytest.importorskip("onnx")
-    from tiny_cross_encoder import write_model
-
-    write_model(onnx, tmp_path / "model")
+    write_cross_encoder(tmp_path / "model")
     settings = Settings.load(reranker=tmp_path / "model", embedder="none")
     with open_memory(tmp_path / "data", settings=settings) as memory:
         talk(memory, "walrus tea", "walrus", "walrus tea tea tea")

@@ -11,6 +11,7 @@ from vector_fakes import WordHashes, World, of_user
 
 from mnemolog.domain.errors import StoreInUse
 from mnemolog.infra.index import EdgeIndex, edge
+from mnemolog.projections import dense
 from mnemolog.projections.dense import DenseScan, nearest
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch, embed_query
 from mnemolog.projections.vectors import Changes, Kind
@@ -76,6 +77,35 @@ def test_what_is_in_memory_follows_the_rows(world: World) -> None:
             fresh = DenseScan(world.rows, world.embedder.space).scores(query, [of_user()], kind).mapping()
             assert kept == fresh
     assert 3 not in kept and len(kept) == 11
+
+
+def test_a_sample_that_is_kept_follows_the_rows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its spread is that of a sample just read: after turns came, windows were remade, turns were erased."""
+    monkeypatch.setattr(dense, "SAMPLED", 12)
+    monkeypatch.setattr(dense, "SAMPLES", 2)
+    filled(filled(world, 10), 3, user="u2")
+    read, sample = list[int](), world.rows.sample
+    monkeypatch.setattr(world.rows, "sample", lambda *given: (read.append(1), sample(*given))[1])
+
+    def check() -> None:
+        for kind in (Kind.TURN, Kind.WINDOW):
+            anew = DenseScan(world.rows, world.embedder.space).spread(ask(world), [of_user()], kind)
+            read.clear()
+            assert world.scan.spread(ask(world), [of_user()], kind) == anew
+
+    check()
+    check()
+    assert not read
+    filled(world, 5, user="u2")
+    check()
+    assert not read
+    filled(world, 4)
+    check()
+    world.log.erase_events(world.log.rows[2])
+    world.worker.catch_up()
+    check()
+    world.scan.forget()
+    assert not world.scan._samples
 
 
 def test_memory_is_bounded(world: World) -> None:
@@ -180,6 +210,17 @@ def test_an_index_left_in_a_change_is_made_anew(
     assert again.index.space is None
     again.filler.catch_up()
     assert again.indexed() == again.stored()
+
+
+def test_an_index_made_anew_is_as_clean_as_the_one_before(world: World) -> None:
+    """Up to where erasures have left its bytes is known after a rebuild, too: nobody waits for another one."""
+    world.talk("one", "two")
+    world.worker.catch_up()
+    world.filler.catch_up()
+    world.index.compact(7)
+    world.index.begin(world.embedder.space, world.embedder.dimensions, "another")
+    world.index.activate()
+    assert edge.erased_to(world.folder / "index") == 7
 
 
 def test_an_index_ahead_of_its_rows_is_made_anew(make_world: Callable[..., World]) -> None:

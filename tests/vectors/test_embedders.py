@@ -16,6 +16,7 @@ import pytest
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.infra.embedders import FolderEmbedder, OpenAIEmbedder, SentenceEmbedder
 from mnemolog.projections.embedding import EmbedderFailed, embed_query, unit
+from tiny_models import WORDS, write_embedder
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
 
@@ -194,6 +195,16 @@ def test_a_folder_is_named_by_its_model(tmp_path: Path) -> None:
     assert FolderEmbedder(tmp_path, 384).space != first
     with pytest.raises(InvalidInput, match="no model file"):
         _ = FolderEmbedder(tmp_path / "absent", 384).space
+
+
+def test_a_folder_embeds(tmp_path: Path) -> None:
+    """A model in a folder gives a vector of length 1 per text, in English and Korean, without a network."""
+    write_embedder(tmp_path / "model")
+    found = FolderEmbedder(tmp_path / "model", len(WORDS)).embed(["walrus walrus tea", "tea", "바다"])
+    assert found.shape == (3, len(WORDS))
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1)
+    assert found[0] @ found[1] == pytest.approx(5**-0.5)
+    assert found[2, WORDS.index("바다")] == pytest.approx(1)
 
 
 def test_vectors_without_length_stay_zero() -> None:

@@ -16,7 +16,7 @@ from mnemolog.consumers.embedding import NEIGHBOUR_CHARACTERS
 from mnemolog.consumers.vectorising import Vectorising
 from mnemolog.domain.events import MemoryCorrected, MemoryStated, TurnRecorded
 from mnemolog.infra.index import EdgeIndex
-from mnemolog.infra.vectors import SqliteVectors
+from mnemolog.infra.vectors import StoredVectors
 from mnemolog.projections.embedding import SpaceMismatch
 from mnemolog.projections.vectors import Kind
 
@@ -266,7 +266,7 @@ class Stored:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def rows(self, *, make: bool) -> SqliteVectors:
+    def rows(self, *, make: bool) -> StoredVectors:
         return self.world.rows
 
     def index(self, *, make: bool) -> EdgeIndex:

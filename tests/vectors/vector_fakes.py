@@ -10,7 +10,7 @@ from mnemolog.consumers.embedding import EmbeddingWorker
 from mnemolog.consumers.indexing import IndexFiller
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.index import EdgeIndex
-from mnemolog.infra.vectors import SqliteVectors
+from mnemolog.infra.vectors import sqlite_vectors
 from mnemolog.projections.dense import DenseScan
 from mnemolog.projections.vectors import Kind
 from support import ROOT
@@ -29,7 +29,7 @@ class World:
         folder.mkdir(exist_ok=True)
         self.folder, self.log = folder, log or FakeLog()
         self.embedder = embedder or WordHashes()
-        self.rows = SqliteVectors(folder / "vectors.db")
+        self.rows = sqlite_vectors(folder / "vectors.db")
         self.worker = EmbeddingWorker(self.log, self.rows, self.embedder, batch_size=batch)
         self.index = EdgeIndex(folder / "index")
         self.filler = IndexFiller(self.rows, self.index, self.embedder.space, self.embedder.dimensions, 50)

@@ -1,0 +1,1 @@
+"""Kafka: connections, topics, and a broker of one's own for tests."""

@@ -1,0 +1,196 @@
+"""Dead letters: messages that ingest could not take, kept until somebody replays or dismisses them.
+
+The topic is compacted. The key of a letter is where its message was, so that a redelivery is no second letter, and the
+one that says it was replayed or dismissed takes the place of its bytes. What it holds is sealed: under the person's
+key, where the message could be read that far, and dies with it; else to the ingest's own key.
+
+A letter: "MND1", the length of the head (4 bytes, big-endian), the head as JSON, and the sealed body; in that, the
+length of the reason (4 bytes), the reason, the original bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+import orjson
+
+from mnemolog.consumers.ingest import Refused
+from mnemolog.consumers.messages import Topics
+from mnemolog.consumers.relay import Outgoing
+from mnemolog.domain.errors import CorruptStore, ErasedScope, InvalidInput, NotFound
+from mnemolog.domain.events import FORGOTTEN, Forgotten
+from mnemolog.domain.scope import Scope, ScopeIds
+from mnemolog.infra.kafka.consuming import read_all
+from mnemolog.infra.kafka.producing import Producing
+from mnemolog.infra.kafka.sealing import IngestKeys
+
+_MAGIC: Final = b"MND1"
+
+
+class State(StrEnum):
+    OPEN = "open"
+    REPLAYED = "replayed"
+    DISMISSED = "dismissed"
+
+
+class Sealer(Protocol):
+    """The keys of persons, as far as letters need them."""
+
+    def refresh(self) -> None:
+        """Notice what other processes destroyed."""
+
+    def resolve(self, scope: Scope, /, *, create: bool) -> ScopeIds | None: ...
+    def next_leaf(self, subject: str) -> int: ...
+    def seal(self, subjects: Sequence[str], leaf: int, plaintext: bytes, aad: bytes) -> bytes: ...
+    def open(self, subjects: Sequence[str], leaf: int, ciphertext: bytes, aad: bytes) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One dead letter. at: when its message came; since: when this was written, both UTC.
+
+    reason and original are FORGOTTEN where their person was erased, or the key was dropped; "" and empty where it was
+    replayed or dismissed.
+    """
+
+    id: str
+    code: str
+    state: State
+    at: datetime
+    since: datetime
+    reason: str | Forgotten = ""
+    original: bytes | Forgotten = b""
+    head: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+class Letters:
+    """Implements `consumers.ingest.DeadLetters`, and what operators do with them."""
+
+    def __init__(
+        self,
+        connection: Mapping[str, Any],
+        topics: Topics,
+        producing: Producing,
+        vault: Sealer,
+        keys: IngestKeys,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._connection, self._topics, self._producing = connection, topics, producing
+        self._vault, self._keys, self._now = vault, keys, now
+
+    def put(self, refused: Sequence[Refused]) -> None:
+        """As the port says."""
+        self._vault.refresh()
+        self._producing.send(self._topics.dead_letters, [self._letter(one) for one in refused])
+
+    def all(self) -> list[Letter]:
+        """Every letter, oldest first, the handled ones too. Raises StoreUnavailable."""
+        self._vault.refresh()
+        newest = {one.key: one for one in read_all(self._connection, self._topics.dead_letters) if one.key}
+        letters = [self._read(one.value, one.timestamp) for one in newest.values() if one.value]
+        return sorted(letters, key=lambda letter: (letter.at, letter.id))
+
+    def open(self) -> list[Letter]:
+        """Those that wait for somebody."""
+        return [letter for letter in self.all() if letter.state is State.OPEN]
+
+    def get(self, id: str) -> Letter:
+        """Raises NotFound."""
+        found = next((letter for letter in self.all() if letter.id == id), None)
+        if found is None:
+            raise NotFound(f"no dead letter {id!r}: `mnemolog dlq list` shows those that there are")
+        return found
+
+    def replay(self, letters: Sequence[Letter]) -> None:
+        """Send the original bytes once more; one that fails again becomes a new letter. Raises InvalidInput."""
+        for letter in letters:
+            if letter.state is not State.OPEN:
+                raise InvalidInput(f"{letter.id} was {letter.state.value} already")
+            if isinstance(letter.original, Forgotten):
+                raise InvalidInput(f"{letter.id} was erased: dismiss it")
+        originals = [
+            Outgoing(letter.head["partition"], None, letter.original)
+            for letter in letters
+            if isinstance(letter.original, bytes)
+        ]
+        # Sent first: a crash in between sends it twice, which ingest notices, and never not at all.
+        self._producing.send(self._topics.ingest, originals)
+        self._mark(letters, State.REPLAYED)
+
+    def dismiss(self, letters: Sequence[Letter]) -> None:
+        """Give them up: their bytes go with the next run of the cleaner."""
+        for letter in letters:
+            if letter.state is not State.OPEN:
+                raise InvalidInput(f"{letter.id} was {letter.state.value} already")
+        self._mark(letters, State.DISMISSED)
+
+    def _mark(self, letters: Sequence[Letter], state: State) -> None:
+        marks = []
+        for letter in letters:
+            head = {name: letter.head[name] for name in ("id", "code", "at", "partition")}
+            head |= {"state": state.value, "on": self._now().astimezone(UTC).isoformat()}
+            marks.append(Outgoing(0, letter.id.encode(), _encoded(head, b"")))
+        self._producing.send(self._topics.dead_letters, marks)
+
+    def _letter(self, refused: Refused) -> Outgoing:
+        message = refused.message
+        head: dict[str, Any] = {
+            "id": message.id,
+            "code": refused.code,
+            "at": message.at,
+            "partition": message.partition,
+            "state": State.OPEN.value,
+        }
+        reason = refused.reason.encode("utf-8", "backslashreplace")
+        body = len(reason).to_bytes(4, "big") + reason + message.value
+        keyed, sealed = self._sealed(refused.scope, message.id.encode(), body)
+        return Outgoing(0, message.id.encode(), _encoded({**head, **keyed}, sealed))
+
+    def _sealed(self, scope: Scope | None, aad: bytes, body: bytes) -> tuple[dict[str, Any], bytes]:
+        ids = None if scope is None else self._vault.resolve(scope, create=False)
+        if ids is not None:
+            subject = ids.user or ids.tenant
+            try:
+                leaf = self._vault.next_leaf(subject)
+                return {"subject": subject, "leaf": leaf}, self._vault.seal((subject,), leaf, body, aad)
+            except ErasedScope:  # gone since: to nobody's key
+                pass
+        return {}, self._keys.current.seal(body)
+
+    def _read(self, value: bytes, timestamp: int) -> Letter:
+        if not value.startswith(_MAGIC):
+            raise CorruptStore(f"{self._topics.dead_letters} holds something that is no dead letter")
+        end = 8 + int.from_bytes(value[4:8], "big")
+        head, sealed = orjson.loads(value[8:end]), value[end:]
+        letter = Letter(
+            head["id"],
+            head["code"],
+            State(head["state"]),
+            datetime.fromtimestamp(head["at"] / 1000, UTC),
+            datetime.fromtimestamp(timestamp / 1000, UTC),
+            head=head,
+        )
+        if not sealed:
+            return letter
+        body = self._opened(head, sealed)
+        if body is None:
+            return replace(letter, reason=FORGOTTEN, original=FORGOTTEN)
+        split = 4 + int.from_bytes(body[:4], "big")
+        return replace(letter, reason=body[4:split].decode(), original=body[split:])
+
+    def _opened(self, head: Mapping[str, Any], sealed: bytes) -> bytes | None:
+        if "subject" in head:
+            return self._vault.open((head["subject"],), head["leaf"], sealed, head["id"].encode())
+        try:
+            return self._keys.open(sealed)
+        except InvalidInput:
+            return None
+
+
+def _encoded(head: Mapping[str, Any], sealed: bytes) -> bytes:
+    raw = orjson.dumps(head)
+    return b"".join((_MAGIC, len(raw).to_bytes(4, "big"), raw, sealed))

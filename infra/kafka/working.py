@@ -1,0 +1,209 @@
+"""A worker of the events topic on Faust: it brings messages to a `consumers.workers.Worker`, and that is all.
+
+Kafka's own offsets decide nothing here: where a partition goes on is asked from the worker, which has it from its
+checkpoints. Faust acknowledges what an agent took even where it failed; so nothing fails here, and what could not be
+folded is read from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from mnemolog.consumers.messages import EventMessage
+from mnemolog.consumers.workers import Delivery, Worker
+from mnemolog.domain.errors import CorruptStore, StoreUnavailable
+from mnemolog.projections.supervision import Supervisor
+
+if TYPE_CHECKING:
+    import faust
+
+T = TypeVar("T")
+BATCH: Final = 1000
+"""Messages that are taken together."""
+WITHIN: Final = 0.05
+"""Seconds that a batch may gather."""
+_TICK: Final = 0.05
+_STOP_SECONDS: Final = 20.0
+SESSION_SECONDS: Final = 30.0
+"""How long a worker may be silent before its partitions are given to others."""
+
+
+class FaustWorker:
+    """Runs Faust in the thread of `run`, again and again, until it is told to stop.
+
+    folder: where Faust may keep what it wants; it is made, and stays empty.
+    rebalances: how often partitions were dealt out.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        connection: Mapping[str, Any],
+        topic: str,
+        group: str,
+        folder: Path,
+        *,
+        session_seconds: float = SESSION_SECONDS,
+    ) -> None:
+        self.worker, self._connection, self._topic, self._group = worker, connection, topic, group
+        self._folder, self._session_seconds = folder, session_seconds
+        self._supervisor = Supervisor(0.5, 10.0)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mnemolog-fold")
+        self.rebalances = 0
+        self.joined = False
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps it from the topic now; None while it works."""
+        trouble = self._supervisor.trouble
+        return trouble.last_error if trouble.backoff else None
+
+    def run(self, stop: Event) -> None:
+        """Fold until `stop` is set; the batch under way is finished."""
+        logging.getLogger("faust").setLevel(logging.CRITICAL)
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+        while not stop.is_set():
+            try:
+                asyncio.run(self._serve(stop))
+                self._supervisor.worked()
+            except Exception as error:
+                self._supervisor.crashed(error)
+                stop.wait(self._supervisor.delay)
+            finally:
+                self.joined = False
+        self._thread.shutdown()
+
+    async def _serve(self, stop: Event) -> None:
+        """One App, which cannot be started twice, from its start to its end or its crash."""
+        app = self._app()
+        try:
+            await app.start()
+            while not stop.is_set():
+                if app.crash_reason is not None:
+                    raise StoreUnavailable("the Kafka client has crashed") from app.crash_reason
+                more = await self._folding(self.worker.tick)
+                if self.joined:
+                    self._supervisor.worked()
+                if not more:
+                    await asyncio.sleep(_TICK)
+        finally:
+            with suppress(Exception):
+                await asyncio.wait_for(app.stop(), _STOP_SECONDS)
+
+    async def _folding(self, work: Callable[..., T], *arguments: Any) -> T:
+        """In the one thread that folds, so that heartbeats go on meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    def _app(self) -> faust.App:
+        import faust
+
+        app = faust.App(
+            self._group,
+            broker=[f"kafka://{server}" for server in self._connection["bootstrap_servers"]],
+            broker_credentials=_credentials(self._connection),
+            broker_session_timeout=self._session_seconds,
+            broker_heartbeat_interval=self._session_seconds / 5,
+            broker_commit_interval=2.8,
+            broker_request_timeout=90.0,
+            consumer_auto_offset_reset="earliest",
+            # How soon partitions that were added are seen; until then nobody folds them.
+            consumer_metadata_max_age_ms=5000,
+            topic_disable_leader=True,
+            topic_allow_declare=False,
+            web_enabled=False,
+            datadir=str(self._folder),
+            stream_wait_empty=False,
+            key_serializer="raw",
+            value_serializer="raw",
+            loghandlers=[],
+        )
+        app.transport = _transport(app, self._begins)
+        topic = app.topic(
+            self._topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
+        )
+        app.agent(topic, name=f"{self._group}-fold", concurrency=1)(self._agent)
+        return app
+
+    async def _agent(self, stream: Any) -> None:
+        async for events in stream.take_events(BATCH, within=WITHIN):
+            batches: dict[int, list[Delivery]] = {}
+            for event in events:
+                message = event.message
+                # What is no message of ours leaves a gap, which is read from the log.
+                with suppress(CorruptStore):
+                    delivery = Delivery(message.offset, EventMessage.decode(message.value or b""))
+                    batches.setdefault(message.partition, []).append(delivery)
+            await self._folding(self.worker.deliver, batches)
+
+    async def _begins(self, partitions: Sequence[int]) -> dict[int, int]:
+        """These partitions were dealt to this worker; where each goes on."""
+        self.rebalances += 1
+        while True:
+            try:
+                begins = await self._folding(self._assigned, partitions)
+            except Exception as error:  # the database is away: nothing can be folded before it is back
+                self._supervisor.crashed(error)
+                await asyncio.sleep(self._supervisor.delay)
+                continue
+            self.joined = True
+            return begins
+
+    def _assigned(self, partitions: Sequence[int]) -> dict[int, int]:
+        self.worker.assign(partitions)
+        return self.worker.begins()
+
+
+Begins = Callable[[Sequence[int]], Awaitable[Mapping[int, int]]]
+
+
+def _transport(app: faust.App, begins: Begins) -> Any:
+    """Faust's own, whose consumer goes on where the worker says and not where Kafka remembers."""
+    from faust.transport.drivers import aiokafka
+
+    class Consumer(aiokafka.Consumer):
+        async def seek_to_committed(self) -> Mapping[Any, int]:
+            mine = {tp.partition: tp for tp in self.assignment()}
+            if not mine:
+                return {}
+            wanted = await begins(sorted(mine))
+            parts = list(mine.values())
+            first, last = await self.earliest_offsets(*parts), await self.highwaters(*parts)
+            # A topic that was made anew has fewer messages than we remember: begin with its first.
+            places = {
+                tp: at if first[tp] <= (at := wanted[one]) <= last[tp] else first[tp]
+                for one, tp in mine.items()
+            }
+            await self.seek_wait(places)
+            return places
+
+    class Transport(aiokafka.Transport):
+        pass
+
+    Transport.Consumer = Consumer
+    return Transport(app.conf.broker, app, loop=app.loop)
+
+
+def _credentials(connection: Mapping[str, Any]) -> Any:
+    """What the client's options say of security, as Faust wants it."""
+    import faust
+
+    security = connection["security_protocol"]
+    if security == "PLAINTEXT":
+        return None
+    context = ssl.create_default_context(cafile=connection.get("ssl_cafile")) if "SSL" in security else None
+    if security == "SSL":
+        return faust.SSLCredentials(context)
+    return faust.SASLCredentials(
+        username=connection["sasl_plain_username"],
+        password=connection["sasl_plain_password"],
+        mechanism=connection["sasl_mechanism"],
+        ssl_context=context,
+    )

@@ -1,0 +1,70 @@
+"""The role `embedder`: embeds and keeps the index, writes summaries, and looks for statements and secrets.
+
+What is slow, or appends what it found, has a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Event
+
+from mnemolog.domain.errors import InvalidInput
+from mnemolog.infra.compose import Store, open_store
+from mnemolog.infra.serving import Metric
+from mnemolog.infra.settings import Settings
+from mnemolog.projections.supervision import Trouble
+
+
+class EmbedderRole:
+    """Implements `infra.serving.Role` over the threads of a store.
+
+    A second one does no harm: each batch is committed by compare-and-set, and the index has one writer at a time.
+    """
+
+    name = "embedder"
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def run(self, stop: Event) -> None:
+        self._store.gate.start()
+        self._store.vectors.start()
+        self._store.summarising.start()
+        while not stop.wait(1.0):
+            self._store.look_around()
+        self._store.gate.stop()
+        self._store.summarising.stop()
+        self._store.vectors.stop()
+
+    def ready(self) -> bool:
+        return all(trouble.backoff == 0 for trouble in self._troubles().values())
+
+    def metrics(self) -> Iterator[Metric]:
+        yield Metric("mnemolog_log_head", "The last position of the log.", self._store.log.head())
+        for lag in self._store.vectors.lags():
+            labels = {"projection": lag.name}
+            yield Metric("mnemolog_projection_position", "How far it is.", lag.position, labels)
+            yield Metric("mnemolog_projection_lag", "How far it is behind.", lag.head - lag.position, labels)
+        crashes = "How often the work failed and was tried again."
+        for name, trouble in self._troubles().items():
+            yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
+
+    def _troubles(self) -> dict[str, Trouble]:
+        store = self._store
+        return {
+            **store.vectors.troubles(),
+            **dict(store.gate.troubles()),
+            "summaries": store.summarising.trouble,
+        }
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[EmbedderRole]:
+    """Open the stores of the settings. Raises InvalidInput where vectors are in files, StoreUnavailable."""
+    if settings.database is None:
+        raise InvalidInput("an embedder is for vectors in PostgreSQL: set MNEMOLOG_DATABASE_URL")
+    with open_store(settings.data, settings.having(workers=True)) as store:
+        store.begin(background=False, lead=lambda: None)
+    with closing(store):
+        yield EmbedderRole(store)

@@ -1,0 +1,72 @@
+"""The role `records`: keeps the records topic as the curated view is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING
+
+from mnemolog.consumers.records import RecordsPublisher
+from mnemolog.infra.kafka.producing import Producing
+from mnemolog.infra.kafka.records import KafkaRecords
+from mnemolog.infra.roles.kafka import on_kafka
+from mnemolog.infra.serving import Metric
+from mnemolog.infra.settings import Settings
+from mnemolog.memory import Memory
+from mnemolog.projections.current import CurrentRecords
+
+if TYPE_CHECKING:
+    from mnemolog.infra.compose import Store
+
+MARGIN_SECONDS = 1.0
+"""A segment is closed by the first message after its time, so the filler comes a little later."""
+
+
+class RecordsRole:
+    """Implements `infra.serving.Role`. Another one may run: they set each other right."""
+
+    name = "records"
+
+    def __init__(self, publisher: RecordsPublisher, producing: Producing) -> None:
+        self._publisher, self._producing = publisher, producing
+
+    def run(self, stop: Event) -> None:
+        self._publisher.run(stop)
+
+    def ready(self) -> bool:
+        return self._publisher.trouble is None
+
+    def metrics(self) -> Iterator[Metric]:
+        publisher = self._publisher
+        for name, help, value in (
+            ("sent", "Records that are new, or were changed.", publisher.sent),
+            ("tombstones", "Records that are no more.", publisher.tombstones),
+            ("fillers", "Messages that let the cleaner run.", publisher.fillers),
+        ):
+            yield Metric(f"mnemolog_records_{name}", help, value, kind="counter")
+        rebuilds = "Producers that were given up and made anew."
+        yield Metric("mnemolog_producer_rebuilds", rebuilds, self._producing.rebuilds, kind="counter")
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[RecordsRole]:
+    """Open the memory of the settings, and make the topics that are not there."""
+    with on_kafka(settings) as kafka:
+        kafka.create_topics()
+        segment = kafka.admin.segment_seconds(kafka.topics.records)
+        producing = Producing(kafka.connection)
+        topic = KafkaRecords(kafka.connection, kafka.topics.records, producing)
+        try:
+            with Memory.open(settings) as memory:
+                yield RecordsRole(publisher(memory._store, topic, segment), producing)
+        finally:
+            topic.close()
+            producing.close()
+
+
+def publisher(store: Store, topic: KafkaRecords, segment_seconds: float) -> RecordsPublisher:
+    """What keeps the topic as the store's view is."""
+    view = CurrentRecords(store.views, store.curated, store.clock)
+    segment = segment_seconds + MARGIN_SECONDS
+    return RecordsPublisher(view, store.log, store.vault, topic, segment_seconds=segment)

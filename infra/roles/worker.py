@@ -1,0 +1,90 @@
+"""The role `worker`: folds some partitions of the events topic into the views, beside other workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Event
+from typing import Any, Final, cast
+
+from mnemolog.consumers.messages import Topics
+from mnemolog.consumers.partitions import read_epochs
+from mnemolog.consumers.workers import RelayPlace, SharedViews, Worker
+from mnemolog.domain.errors import InvalidInput, StoreUnavailable
+from mnemolog.infra.compose import Store, open_store
+from mnemolog.infra.kafka.connecting import check_reachable, connection
+from mnemolog.infra.kafka.working import FaustWorker
+from mnemolog.infra.roles.beside import opened_places
+from mnemolog.infra.serving import Metric
+from mnemolog.infra.settings import Settings
+from mnemolog.projections.ports import Projection
+
+FAUST_FOLDER: Final = "faust"
+
+
+class WorkerRole:
+    """Implements `infra.serving.Role`. Any number of them share the partitions."""
+
+    name = "worker"
+
+    def __init__(self, store: Store, faust: FaustWorker) -> None:
+        self._store, self._faust = store, faust
+
+    def run(self, stop: Event) -> None:
+        self._faust.run(stop)
+
+    def ready(self) -> bool:
+        return self._faust.joined and self._faust.trouble is None
+
+    def metrics(self) -> Iterator[Metric]:
+        faust, worker = self._faust, self._faust.worker
+        yield Metric("mnemolog_log_head", "The last position of the log.", self._store.log.head())
+        for lag in worker.lags():
+            labels = {"projection": lag.projection, "partition": str(lag.partition)}
+            yield Metric("mnemolog_partition_position", "How far it is.", lag.position, labels)
+            behind = "How far it is behind what the relay has sent."
+            yield Metric("mnemolog_partition_lag", behind, max(0, lag.sent - lag.position), labels)
+        for view in self._store.runner.lag():
+            labels = {"projection": view.projection}
+            yield Metric("mnemolog_projection_parked", "Events that failed.", view.failed, labels)
+            yield Metric("mnemolog_projection_waiting", "Events behind failed ones.", view.waiting, labels)
+        rebalances = "How often partitions were dealt out."
+        yield Metric("mnemolog_worker_rebalances", rebalances, faust.rebalances, kind="counter")
+        yield Metric("mnemolog_worker_partitions", "Partitions of this worker.", len(worker.partitions))
+        yield Metric("mnemolog_worker_gaps", "Batches that did not follow.", worker.gaps, kind="counter")
+        yield Metric("mnemolog_worker_folded", "Events folded from messages.", worker.folded, kind="counter")
+        crashes = "How often the work failed and was tried again."
+        for name, trouble in worker.troubles().items():
+            yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[WorkerRole]:
+    """Open the stores of the settings. Raises InvalidInput where views are in files, StoreUnavailable."""
+    if settings.database is None:
+        raise InvalidInput("workers share views in PostgreSQL: set MNEMOLOG_DATABASE_URL")
+    kafka = connection(settings)
+    check_reachable(kafka)
+    with open_store(settings.data, settings.having(workers=True)) as store:
+        if not read_epochs(store.log):
+            raise StoreUnavailable("no partitions are recorded yet: start `mnemolog serve relay`")
+        store.begin(background=False, lead=lambda: None)
+    with closing(store), opened_places(settings) as places:
+        yield WorkerRole(store, _faust(store, places, kafka, settings))
+
+
+def _faust(store: Store, places: RelayPlace, kafka: dict[str, Any], settings: Settings) -> FaustWorker:
+    views = cast(SharedViews, store.views)
+    parts = store.log, views, store.folded(), places, store.clock
+
+    def refresh() -> list[Projection]:
+        store.look_around()
+        return store.folded()
+
+    worker = Worker(*parts, batch_size=settings.batch_size, refresh=refresh)
+    topics = Topics(settings.kafka_prefix)
+    group = f"{settings.kafka_prefix}.workers"
+    seconds = settings.kafka_session_seconds
+    return FaustWorker(
+        worker, kafka, topics.events, group, settings.data / FAUST_FOLDER, session_seconds=seconds
+    )

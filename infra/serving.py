@@ -1,0 +1,255 @@
+"""One process for one role: signals that drain it, and a page on 127.0.0.1 that says how it is.
+
+A role is opened, run until SIGTERM or SIGINT, and closed. A second signal ends the process at once: whatever a role
+does must stand that, as it must stand kill -9.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any, Final, Literal, Protocol
+
+from mnemolog.domain.errors import MnemologError, StoreInUse, StoreUnavailable
+from mnemolog.projections.supervision import Supervisor
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_BACKOFF: Final = (0.5, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number, as it is now. A counter only grows.
+
+    labels: few values, known beforehand (a view, a partition); never an id or a text.
+    """
+
+    name: str
+    help: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kind: Literal["gauge", "counter"] = "gauge"
+
+
+class Role(Protocol):
+    """What one process does. `run` has the main thread; the others are called from any thread."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, stop: Event) -> None:
+        """Work until `stop` is set, then finish the batch, flush, and return. What it raises ends the process."""
+
+    def ready(self) -> bool:
+        """Whether it does its work now, or stands by to take it over."""
+
+    def metrics(self) -> Iterable[Metric]:
+        """What to watch. May raise while a server is away."""
+
+
+Opening = Callable[[], AbstractContextManager[Role]]
+"""Opens the role's stores and connections; they are closed, and what is left is flushed, at the end."""
+
+
+class Serving:
+    """One role, from the start of its process to its end, as seen from outside."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.stop = name, Event()
+        self.role: Role | None = None
+        self.opening = False
+
+    @property
+    def state(self) -> str:
+        """opening, working, not ready, or draining."""
+        if self.stop.is_set():
+            return "draining"
+        if self.role is None:
+            return "opening"
+        try:
+            return "working" if self.role.ready() else "not ready"
+        except MnemologError:
+            return "not ready"
+
+    def metrics(self) -> list[Metric]:
+        """The role's, and whether it is ready."""
+        role, labels = self.role, {"role": self.name}
+        ready = Metric("mnemolog_ready", "1 while the role does its work.", self.state == "working", labels)
+        return [ready, *(() if role is None else role.metrics())]
+
+
+def serve(name: str, opening: Opening, *, health_port: int = 0, say: Callable[[str], None]) -> None:
+    """Run a role until it is told to stop; returns when it has drained.
+
+    While its stores are away or in use at the start, it waits for them. health_port: 0 for no page.
+    say: is told, in one line each, what begins and what it waits for.
+    """
+    serving = Serving(name)
+    with _told_by_signals(serving), _page(serving, health_port):
+        with ExitStack() as opened:
+            _enter(serving, opened, opening, say)
+            if serving.role is not None:
+                say(f"{name}: working")
+                serving.role.run(serving.stop)
+                say(f"{name}: draining")
+        say(f"{name}: done")
+
+
+def _enter(serving: Serving, opened: ExitStack, opening: Opening, say: Callable[[str], None]) -> None:
+    """Open the role as soon as its stores are there; a signal interrupts that, however long it takes."""
+    patience = Supervisor(*_BACKOFF)
+    serving.opening = True
+    try:
+        while serving.role is None and not serving.stop.wait(patience.delay):
+            try:
+                serving.role = opened.enter_context(opening())
+            except (StoreUnavailable, StoreInUse) as error:
+                patience.crashed(error)
+                say(f"waiting: {error}")
+    except _Interrupted:
+        pass
+    finally:
+        serving.opening = False
+
+
+# Signals --------------------------------------------------------------------------------------------------------
+
+
+class _Interrupted(BaseException):
+    """Raised in the main thread by a signal while the role is being opened."""
+
+
+@contextmanager
+def _told_by_signals(serving: Serving) -> Iterator[None]:
+    """The first signal sets `stop`, the second ends the process.
+
+    A thread does so, as a handler in the main thread could find the lock of the event held, or come late.
+    """
+
+    def interrupt(*_: object) -> None:
+        if serving.opening:
+            raise _Interrupted
+
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
+    earlier = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    thread = Thread(target=_listen, args=(reader, serving.stop), name="mnemolog-signals", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(earlier)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        writer.close()
+        thread.join()
+        reader.close()
+
+
+def _listen(reader: socket.socket, stop: Event) -> None:
+    while received := reader.recv(1):
+        if received[0] in _SIGNALS:
+            if stop.is_set():
+                os._exit(128 + received[0])
+            stop.set()
+
+
+# The page -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _page(serving: Serving, port: int) -> Iterator[None]:
+    """`/healthz`, `/readyz` and `/metrics` on 127.0.0.1. Raises StoreInUse where the port is taken."""
+    if not port:
+        yield
+        return
+    try:
+        server = _Server(serving, port)
+    except OSError as error:
+        raise StoreInUse(f"port {port} cannot be used ({error.strerror}): choose another one") from None
+    thread = Thread(target=server.serve_forever, args=(0.05,), name="mnemolog-health", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, serving: Serving, port: int) -> None:
+        self.serving = serving
+        super().__init__(("127.0.0.1", port), _Page)
+
+
+class _Page(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = 10
+
+    def do_GET(self) -> None:
+        state = self.server.serving.state
+        if self.path == "/healthz":
+            self._answer(200, state)
+        elif self.path == "/readyz":
+            self._answer(200 if state == "working" else 503, state)
+        elif self.path == "/metrics":
+            self._metrics()
+        else:
+            self._answer(404, "there are /healthz, /readyz and /metrics")
+
+    def _metrics(self) -> None:
+        try:
+            metrics = self.server.serving.metrics()
+        except MnemologError as error:
+            self._answer(503, type(error).__name__)
+        else:
+            self._answer(200, exposition(metrics))
+
+    def _answer(self, code: int, text: str) -> None:
+        body = text.encode() + b"\n" * (not text.endswith("\n"))
+        with suppress(OSError):
+            self.send_response(code)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Whoever asks every second need not be in the log."""
+
+
+def exposition(metrics: Iterable[Metric]) -> str:
+    """The metrics, and those of the process, in the text format of Prometheus."""
+    from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for metric in metrics:
+        kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+        labels = sorted(metric.labels)
+        family = families.setdefault(metric.name, kind(metric.name, metric.help, labels=labels))
+        family.add_metric([metric.labels[label] for label in labels], metric.value)
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    registry.register(_Families(list(families.values())))
+    return generate_latest(registry).decode()
+
+
+class _Families:
+    """What prometheus-client collects from."""
+
+    def __init__(self, families: list[Any]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Any]:
+        return self._families
