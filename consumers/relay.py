@@ -152,6 +152,7 @@ class Relay:
                 loaded = False
                 self._stand_by(stop)
             except MnemologError as error:
+                self._partitions = 0  # the topic may have been made anew
                 self._supervisor.crashed(error)
                 stop.wait(self._supervisor.delay)
         if loaded:

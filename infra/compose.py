@@ -31,8 +31,7 @@ from mnemolog.domain.scope import Scope
 from mnemolog.infra.blobs import SealedBlobs, open_blobs
 from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
 from mnemolog.infra.gating import GateWorkers
-from mnemolog.infra.leadership import LOCK_FILE, OPENING_FILE, OPENING_SECONDS, Leadership
-from mnemolog.infra.locks import exclusively
+from mnemolog.infra.leadership import LOCK_FILE, Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.marks import check_mark
 from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_of
@@ -315,16 +314,6 @@ def open_store(
         raise
 
 
-@contextmanager
-def open_log(path: Path, settings: Settings, clock: Clock) -> Iterator[tuple[Vault, Log]]:
-    """Keys and log alone, for who passes events on. Errors as `open_store`."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with ExitStack() as undo:
-        with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
-            found = _keys_and_log(path, settings, clock, undo)
-        yield found
-
-
 def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
     """Where the root key comes from: the environment, a file elsewhere, or a file in the data directory."""
     if settings.root_key is not None:
@@ -332,13 +321,7 @@ def root_key_provider(path: Path, settings: Settings) -> RootKeyProvider:
     return FileRootKey(settings.root_key_file or path / ROOT_KEY_FILE)
 
 
-def _assemble(
-    path: Path,
-    settings: Settings,
-    leadership: Leadership,
-    own: Parts,
-    moving: bool,
-) -> Store:
+def _assemble(path: Path, settings: Settings, leadership: Leadership, own: Parts, moving: bool) -> Store:
     clock, ids = own.clock or SystemClock(), own.ids or UuidV7()
     with ExitStack() as undo:
         vault, log, views = _files(path, settings, clock, undo, sweep=leadership.alone, moving=moving)
@@ -347,9 +330,8 @@ def _assemble(
         catalog, turns, curated = _searched(path, settings, blobs, gate)
         runner = _runner(log, views, [catalog, turns, curated], clock, settings)
         runner.open(build=leadership.leads)
-        vectors = _vectors(
-            log, VectorFolder(path, settings, lambda: leadership.leads), settings, own.embedder, blobs
-        )
+        folder = VectorFolder(path, settings, lambda: leadership.leads)
+        vectors = _vectors(log, folder, settings, own.embedder, blobs)
         undo.callback(vectors.close)
         store = Store(
             path=path,
@@ -392,13 +374,13 @@ def _files(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, sweep: bool, moving: bool
 ) -> tuple[Vault, Log, Views]:
     """Keys, log and views, each let go of by `undo`."""
-    vault, log = _keys_and_log(path, settings, clock, undo, moving=moving)
+    vault, log = keys_and_log(path, settings, clock, undo, moving=moving)
     views = _views(path, settings, sweep=sweep)
     undo.callback(views.close)
     return vault, log, views
 
 
-def _keys_and_log(
+def keys_and_log(
     path: Path, settings: Settings, clock: Clock, undo: ExitStack, *, moving: bool = False
 ) -> tuple[Vault, Log]:
     vault = _vault(path, settings)

@@ -7,9 +7,7 @@ in which it is closed; the target is closed to everybody until it is complete.
 
 from __future__ import annotations
 
-import os
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -27,12 +25,13 @@ from mnemolog.infra.log.verification import tree_head
 from mnemolog.infra.marks import ARRIVING, MOVED, Mark, read_mark
 from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
-from mnemolog.infra.vector_folder import INDEX_FOLDER, VECTORS_FILE
+from mnemolog.infra.vector_folder import INDEX_FOLDER, VectorFolder
 from mnemolog.projections import catalog
 
 Progress = Callable[[str, int, int], None]
 """Called with (step, done, of) now and then."""
 
+_FOLDING: Final = "views"
 _IMPORTS: Final = "imports"
 _PAGE: Final = 500
 _LEAVES: Final = 10_000
@@ -121,8 +120,10 @@ class _Move:
     def __init__(self, source: Store, target: Store, progress: Progress, more: Callable[[], None]) -> None:
         self._source, self._target, self._tell, self._more = source, target, progress, more
         self._from, self._to = (place_of(one.path, one.settings) for one in (source, target))
-        self._carried = self._large = 0
+        self._carried = self._large = self._vectors = 0
         self._generation = source.vault.generation()
+        self._folded = False
+        """Whether a run before this one had everything in the target that views are folded from."""
 
     def run(self) -> MoveReceipt:
         self._check()
@@ -132,7 +133,7 @@ class _Move:
             "verification": self._verify,
             "large outputs": self._blobs,
             "vectors": self._files,
-            "views": self._views,
+            _FOLDING: self._views,
         }
         with self._source.log.frozen():
             for step, do in steps.items():
@@ -159,6 +160,7 @@ class _Move:
         if left is not None and left.state == ARRIVING:
             raise StoreMoved(f"the move from {left.other} into {self._from} is not finished: run that first")
         unfinished = arrived is not None and arrived.state == ARRIVING
+        self._folded = unfinished and arrived is not None and arrived.step == _FOLDING
         if left is not None and not (left.other == self._to and unfinished):
             raise StoreMoved(f"this memory was moved to {left.other}: open it there, or move it back")
         self._check_log()
@@ -217,9 +219,26 @@ class _Move:
         (self._target.path / PLACES_FILE).unlink(missing_ok=True)
         if (self._source.path / PLACES_FILE).exists():
             shutil.copyfile(self._source.path / PLACES_FILE, self._target.path / PLACES_FILE)
-        _copy_database(self._source.path / VECTORS_FILE, self._target.path / VECTORS_FILE)
+        self._vectors = self._carry_vectors()
         self._more()
         self._tell(step, 1, 1)
+
+    def _carry_vectors(self) -> int:
+        given, taken = (
+            VectorFolder(store.path, store.settings, lambda: False) for store in (self._source, self._target)
+        )
+        source = given.rows(make=False)
+        target = taken.rows(make=source is not None)
+        if target is None:
+            return 0
+        with closing(target):
+            if source is not None:
+                with closing(source):
+                    return target.take_over(source)
+            for space in target.spaces():
+                target.drop_space(space)
+            target.purge()
+        return 0
 
     def _views(self, step: str) -> None:
         """Folded anew from the log that came, unless they were so by a run that was cut off afterwards."""
@@ -230,7 +249,8 @@ class _Move:
         before = {name: live(name) for name in runner.names()}
         self._target.adopt(adopted_policy(self._target.log) or DEFAULT_POLICY)
         self._target.refold(lambda at, of: self._tell(step, at, of))
-        behind = {lag.projection for lag in runner.lag() if self._carried or lag.lag}
+        # What was folded before the large outputs came lacks what is in them.
+        behind = {lag.projection for lag in runner.lag() if self._carried or lag.lag or not self._folded}
         due = [name for name in runner.names() if name in behind and live(name) == before[name]]
         for number, name in enumerate(due):
             tell = partial(self._tell_more, step, number * head, len(due) * head)
@@ -252,7 +272,7 @@ class _Move:
                     f"view {name!r} differs from the one made anew: rebuild it in the source "
                     f"(`mnemolog projections rebuild {name}`), then run the move again"
                 )
-        keys, vectors = self._target.vault.status(), _count_vectors(self._target.path / VECTORS_FILE)
+        keys = self._target.vault.status()
         self._tell(step, 1, 1)
         return MoveReceipt(
             self._from,
@@ -263,7 +283,7 @@ class _Move:
             keys.subjects,
             keys.names,
             self._large,
-            vectors,
+            self._vectors,
             taken,
         )
 
@@ -283,29 +303,3 @@ def _leaves(store: Store) -> Iterator[bytes]:
     while rows := store.log.leaves(position, _LEAVES):
         yield from (leaf for _, leaf in rows)
         position = rows[-1][0]
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    """A whole copy of an SQLite file, durable when it has its name; no file where there is none."""
-    for name in (target, *(target.with_name(target.name + end) for end in ("-wal", "-shm"))):
-        name.unlink(missing_ok=True)
-    if not source.exists():
-        return
-    half = target.with_name(target.name + ".half")
-    half.unlink(missing_ok=True)
-    os.close(os.open(half, os.O_WRONLY | os.O_CREAT, 0o600))
-    with closing(sqlite3.connect(source)) as given, closing(sqlite3.connect(half)) as taken:
-        given.backup(taken)
-    descriptor = os.open(half, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    half.rename(target)
-
-
-def _count_vectors(path: Path) -> int:
-    if not path.exists():
-        return 0
-    with closing(sqlite3.connect(path)) as conn:
-        return int(conn.execute("SELECT count(*) FROM vectors").fetchone()[0])

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any, Final, Literal, Protocol
 
 from mnemolog.domain.errors import MnemologError, StoreInUse, StoreUnavailable
@@ -21,6 +22,8 @@ from mnemolog.projections.supervision import Supervisor
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _BACKOFF: Final = (0.5, 30.0)
+_PATIENCE: Final = 2.0
+"""Seconds for which a role may think about whether it is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +67,37 @@ class Serving:
         self.name, self.stop = name, Event()
         self.role: Role | None = None
         self.opening = False
+        self._asking = Lock()
+
+    @property
+    def phase(self) -> str:
+        """opening, running, or draining; known without asking anybody."""
+        if self.stop.is_set():
+            return "draining"
+        return "opening" if self.role is None else "running"
 
     @property
     def state(self) -> str:
-        """opening, working, not ready, or draining."""
-        if self.stop.is_set():
-            return "draining"
-        if self.role is None:
-            return "opening"
-        try:
-            return "working" if self.role.ready() else "not ready"
-        except MnemologError:
-            return "not ready"
+        """opening, working, not ready, or draining. A role that does not say in time is not ready."""
+        if self.role is None or self.phase != "running":
+            return self.phase
+        return "working" if self._within(_PATIENCE, self.role.ready) else "not ready"
+
+    def _within(self, seconds: float, ask: Callable[[], bool]) -> bool:
+        """Whether it says yes within so many seconds. One thread at most waits for an answer that does not come."""
+        answers = SimpleQueue[bool]()
+
+        def answer() -> None:
+            with self._asking, suppress(MnemologError):
+                answers.put(ask())
+
+        if not self._asking.acquire(timeout=seconds):
+            return False
+        self._asking.release()
+        Thread(target=answer, name="mnemolog-ready", daemon=True).start()
+        with suppress(Empty):
+            return answers.get(timeout=seconds)
+        return False
 
     def metrics(self) -> list[Metric]:
         """The role's, and whether it is ready."""
@@ -197,10 +219,10 @@ class _Page(BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self) -> None:
-        state = self.server.serving.state
         if self.path == "/healthz":
-            self._answer(200, state)
+            self._answer(200, self.server.serving.phase)
         elif self.path == "/readyz":
+            state = self.server.serving.state
             self._answer(200 if state == "working" else 503, state)
         elif self.path == "/metrics":
             self._metrics()

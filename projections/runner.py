@@ -31,10 +31,8 @@ Progress = Callable[[int, int], None]
 """Called with (positions done, positions in all)."""
 
 BATCH: Final = 1000
-
 _LOOK: Final = 0.02
 """Seconds between looks at a view that workers advance."""
-
 _GATHERING: Final = 0.02
 """Seconds that the background thread lets events gather once it is at the head: readers do not wait for it."""
 
@@ -328,7 +326,7 @@ class Runner:
     def _go_round(self) -> None:
         seen = self._log.head()
         with self._round:
-            behind = [] if self._paused.is_set() else [n for n in self._shared if self._is_behind(n, seen)]
+            behind = [] if self._paused.is_set() else self._behind(seen)
             moved = [self._push(name) for name in behind]
         if any(moved):
             if not any(self._is_behind(name, seen) for name in behind):
@@ -339,9 +337,15 @@ class Runner:
         else:
             self._log.wait(seen, self._poll)
 
+    def _behind(self, head: int) -> list[str]:
+        """Which views are to be advanced. A trouble of another one is over: a reader has advanced it meanwhile."""
+        behind = [name for name in self._shared if self._is_behind(name, head)]
+        for name in self._shared.keys() - behind:
+            self._supervisors[name].worked()
+        return behind
+
     def _is_behind(self, name: str, head: int) -> bool:
-        lane = self._lane(name)
-        return lane.stale or lane.stored < head
+        return (lane := self._lane(name)).stale or lane.stored < head
 
     def _push(self, name: str) -> bool:
         supervisor = self._supervisors[name]

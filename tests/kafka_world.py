@@ -69,6 +69,17 @@ class Kafka:
     def admin(self) -> TopicAdmin:
         return TopicAdmin(self.connection, self.topics)
 
+    def delete(self, topic: str) -> None:
+        """And wait until it is gone."""
+        from kafka import KafkaAdminClient
+
+        admin = KafkaAdminClient(**self.connection)
+        try:
+            admin.delete_topics([topic])
+            until(lambda: topic not in admin.list_topics(), f"{topic} is gone")
+        finally:
+            admin.close()
+
     def read(self, topic: str) -> dict[int, list[Any]]:
         """Every message of a topic, by partition, in order."""
         from kafka import KafkaConsumer, TopicPartition

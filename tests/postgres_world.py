@@ -44,6 +44,16 @@ def new_schema() -> str:
     return f"test_{next(_NUMBERS)}"
 
 
+def new_database(url: str) -> str:
+    """The url of a database of its own on the server, for a test that changes who may connect."""
+    import psycopg
+
+    name = f"test_{next(_NUMBERS)}_db"
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(f"CREATE DATABASE {name}")
+    return f"{url.rpartition('/')[0]}/{name}"
+
+
 def schema_of(path: Path) -> str:
     """The same name each time for the same folder."""
     return "t" + sha256(str(path.absolute()).encode()).hexdigest()[:12]

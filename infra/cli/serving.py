@@ -8,7 +8,9 @@ import typer
 
 from mnemolog.infra.cli.command import Call, command
 
-RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="projections, relay, ingest, worker, embedder")]
+RoleName = Annotated[
+    str, typer.Argument(metavar="ROLE", help="projections, relay, ingest, records, worker, embedder")
+]
 HealthPort = Annotated[
     int | None,
     typer.Option(
@@ -28,7 +30,7 @@ def serve(call: Call, role: RoleName, health_port: HealthPort = None) -> None:
     """Run one role until SIGTERM or Ctrl-C: it then finishes what it has begun, and ends. A second one ends it at once.
 
     projections keeps views, vectors and summaries up; where another process does so, it stands by.
-    relay sends the log to Kafka; ingest takes what runtimes send there into the log.
+    relay sends the log to Kafka, records what is remembered; ingest takes what runtimes send there into the log.
 
     Example: mnemolog serve projections --health-port 9464
     """

@@ -21,6 +21,7 @@ FORM: Final = "jsonl"
 COMMON: Final = frozenset({"type", "scope", "occurred_at", "key"})
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_GIVE: Final = ", or give --tenant"
 Check = Callable[[str, Any, tzinfo | None], Any]
 
 
@@ -71,7 +72,8 @@ def entry_of(value: Any, number: int, apart: str) -> Entry:
         options = Options(None, None, _EPOCH)
         return Entry(Place(number), (_item(Place(number), value, options, _Zones(None), apart),))
     except InvalidInput as error:
-        return Entry(Place(number), skipped=(Skipped(number, str(error)),))
+        reason = str(error).removesuffix(_GIVE)  # there is no importer to give it to
+        return Entry(Place(number), skipped=(Skipped(number, reason),))
 
 
 def _item(place: Place, line: Any, options: Options, zones: _Zones, apart: str | None = None) -> Item:
@@ -102,7 +104,7 @@ def _scope(line: Mapping[str, Any], options: Options) -> Scope:
     if levels is None and options.defaults is not None:
         return options.defaults
     if not isinstance(levels, dict):
-        raise InvalidInput("`scope` must be an object with a tenant, or give --tenant")
+        raise InvalidInput(f"`scope` must be an object with a tenant{_GIVE}")
     if not levels.get("tenant") and options.defaults is not None:
         levels = {**levels, "tenant": options.defaults.tenant}
     return Scope.of(levels)

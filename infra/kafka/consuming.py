@@ -24,7 +24,10 @@ ALONE: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "g
 
 
 class GroupSource:
-    """Implements `consumers.ingest.Source`. After an error the consumer is made anew."""
+    """Implements `consumers.ingest.Source`. After an error the consumer is made anew.
+
+    lag: messages of its partitions that were not read yet; rebalances: how often partitions were dealt out.
+    """
 
     def __init__(
         self,
@@ -37,7 +40,8 @@ class GroupSource:
         self._connection, self._topic, self._group = dict(connection), topic, group
         self._session_ms = int(session_seconds * 1000)
         self._consumer: KafkaConsumer | None = None
-        self.rebalances = 0
+        self._next: dict[int, int] = {}
+        self.rebalances = self.lag = 0
 
     @property
     def is_member(self) -> bool:
@@ -48,11 +52,22 @@ class GroupSource:
         """As the port says."""
         with self._typed("cannot be read"):
             found = self._opened().poll(timeout_ms=int(wait * 1000), max_records=limit)
-        return [
+        messages = [
             Incoming(one.topic, one.partition, one.offset, one.timestamp, one.value or b"")
-            for messages in found.values()
-            for one in messages
+            for each in found.values()
+            for one in each
         ]
+        self._measure(messages)
+        return messages
+
+    def _measure(self, messages: Sequence[Incoming]) -> None:
+        """As the client knows it from the last answers; what was never read of a partition is not counted."""
+        consumer = self._consumer
+        assert consumer is not None
+        self._next |= {message.partition: message.offset + 1 for message in messages}
+        ends = {part.partition: consumer.highwater(part) for part in consumer.assignment()}
+        self._next = {part: at for part, at in self._next.items() if part in ends}
+        self.lag = sum(max(0, (ends[part] or 0) - at) for part, at in self._next.items())
 
     def commit(self, done: Mapping[int, int]) -> None:
         """As the port says."""

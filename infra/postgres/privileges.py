@@ -81,6 +81,10 @@ BEGIN"""
         DROP POLICY IF EXISTS append ON {schema}.stored_events;
         CREATE POLICY append ON {schema}.stored_events FOR INSERT TO {writer} WITH CHECK (true);
     END IF;
+    IF to_regnamespace('{schema}_vectors') IS NOT NULL THEN"""
+    + _HAND_OVER.replace("{place}", "'{schema}_vectors'").replace("{to}", "{writer}")
+    + """
+    END IF;
     IF to_regclass('{views}.views') IS NOT NULL THEN"""
     + _HAND_OVER.replace("{place}", "'{views}'").replace("{to}", "{writer}")
     + """

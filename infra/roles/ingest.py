@@ -35,6 +35,7 @@ class IngestRole:
 
     def metrics(self) -> Iterator[Metric]:
         counters = self._ingest.counters
+        yield Metric("mnemolog_ingest_lag", "Messages of its partitions not read yet.", self._source.lag)
         for name, help, value in (
             ("messages", "Messages that were read and dealt with.", counters.messages),
             ("appended", "Events that were new.", counters.appended),

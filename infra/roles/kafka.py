@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,14 @@ from mnemolog.domain.events import Draft, Event
 from mnemolog.domain.principal import Role, Tier
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.clock import SystemClock, UuidV7
-from mnemolog.infra.compose import WORKER, open_log, worker_of
+from mnemolog.infra.compose import WORKER, keys_and_log, worker_of
 from mnemolog.infra.kafka.connecting import connection
 from mnemolog.infra.kafka.letters import Letters
 from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.sealing import IngestKeys
 from mnemolog.infra.kafka.topics import TopicAdmin
+from mnemolog.infra.leadership import OPENING_FILE, OPENING_SECONDS
+from mnemolog.infra.locks import exclusively
 from mnemolog.infra.roles.beside import ingest_key_file
 from mnemolog.infra.settings import Settings
 
@@ -97,8 +99,11 @@ class OnKafka:
 def on_kafka(settings: Settings) -> Iterator[OnKafka]:
     """Open log and keys of the settings. Raises InvalidInput where no Kafka is named."""
     connection(settings)
-    clock = SystemClock()
-    with open_log(settings.data, settings, clock) as (vault, log):
+    clock, path = SystemClock(), settings.data
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as undo:
+        with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
+            vault, log = keys_and_log(path, settings, clock, undo)
         yield OnKafka(settings, vault, log, clock)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mnemolog.domain.passages import PARTS, place_of
 from mnemolog.domain.scope import ScopeIds
+from mnemolog.infra.vectors.carrying import carry
 from mnemolog.infra.vectors.database import Database
 from mnemolog.infra.vectors.erasing import apply_erasures, chunks, is_fenced, marks
 from mnemolog.infra.vectors.numbers import (
@@ -68,6 +69,10 @@ class StoredVectors:
     def close(self) -> None:
         """Close every connection. Idempotent."""
         self._database.close()
+
+    def take_over(self, other: StoredVectors) -> int:
+        """Hold exactly what the other one holds, and nothing else; how many vectors that are."""
+        return carry(other._database, self._database)
 
     # Spaces ------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from cluster_world import Deployment, assert_as_embedded, say, store_of
 from kafka_world import until
 from mnemolog import Principal, Role, Scope
 from mnemolog.errors import AccessDenied
+from mnemolog.kafka import CurrentRecords
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
@@ -64,6 +65,13 @@ def test_promise_4_scopes_hold_through_the_chain(deployment: Deployment) -> None
             assert hits and all(mine in hit.text for hit in hits), scope
             assert [record.content for record in memory.records(scope)] == [hits[0].text]
             assert ("48M" in str(memory.context(scope, "budget", budget=500))) == (scope is one)
+        records = deployment.serve("records", MNEMOLOG_WORKERS="true").ready()
+        records.until(lambda: records.metric("mnemolog_records_sent_total") == 4)
+        with CurrentRecords(memory) as current:
+            until(lambda: current.refresh(1) + len(current.records(one)) > 1, "the copy")
+            for scope in (one, *others):
+                copies = [record.content for record in current.records(scope)]
+                assert copies == [record.content for record in memory.records(scope)]
         stranger = memory.acting_as(Principal("x", Role.AGENT, (Scope("globex"),)))
         with pytest.raises(AccessDenied):
             stranger.recall(one, "budget")

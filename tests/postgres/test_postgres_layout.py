@@ -13,7 +13,7 @@ from log_support import PlainSealer
 from mnemolog.errors import CorruptStore, StoreUnavailable
 from mnemolog.infra.clock import SystemClock
 from mnemolog.infra.settings import Settings
-from postgres_world import new_schema
+from postgres_world import new_database, new_schema
 from support import require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
@@ -97,16 +97,14 @@ def test_a_store_of_the_first_release_becomes_what_a_new_one_is(
     assert shape(sql, kept.database_schema) == before
 
 
-def test_only_the_owner_changes_older_tables(
-    tmp_path: Path, kept: Settings, postgres_url: str, sql: psycopg.Connection[Any]
-) -> None:
+def test_only_the_owner_changes_older_tables(tmp_path: Path, kept: Settings, postgres_url: str) -> None:
     """The writer is told to let the owner open it first; then it goes on."""
-    with open_memory(tmp_path / "data", settings=kept) as memory:
+    postgres_url, schema = new_database(postgres_url), kept.database_schema
+    with open_memory(tmp_path / "data", settings=kept.having(database_url=postgres_url)) as memory:
         memory.remember(U1, "from before")
-    schema = kept.database_schema
-    sql.execute(privileges(schema))
-    sql.execute(f"DELETE FROM {schema}.layout")
-    sql.execute(f"INSERT INTO {schema}.layout VALUES (1)")
+    with psycopg.connect(postgres_url, autocommit=True) as sql:
+        sql.execute(privileges(schema))
+        sql.execute(f"UPDATE {schema}.layout SET version = 1")
     url = postgres_url.replace("postgres@", f"{schema}_writer@")
     with pytest.raises(StoreUnavailable, match="as their owner"):
         PostgresEventLog(url, PlainSealer(), SystemClock(), schema=schema)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from log_support import PlainSealer, draft
-from postgres_world import new_schema
+from postgres_world import new_database, new_schema
 from support import require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
@@ -96,14 +96,15 @@ def test_many_processes_may_open_a_new_log_at_once(opener: Opener) -> None:
     assert [log.head() for log in logs] == [0] * 8
 
 
-def test_a_role_needs_no_more_than_to_insert_and_select(
-    postgres_url: str, schema: str, opener: Opener, sql: psycopg.Connection[Any]
-) -> None:
+def test_a_role_needs_no_more_than_to_insert_and_select(postgres_url: str, schema: str) -> None:
     """The tables belong to somebody else; the writer can neither change nor delete."""
-    opener().append([draft("a")])
-    sql.execute(privileges(schema))
-    url = postgres_url.replace("postgres@", f"{schema}_writer@")
+    url = new_database(postgres_url)
     with PostgresEventLog(url, PlainSealer(), SystemClock(), schema=schema) as log:
+        log.append([draft("a")])
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute(privileges(schema))
+    writer = url.replace("postgres@", f"{schema}_writer@")
+    with PostgresEventLog(writer, PlainSealer(), SystemClock(), schema=schema) as log:
         assert log.append([draft("b")])[0].position == 2
         assert log.verify() == 2
 

@@ -18,7 +18,7 @@ from mnemolog.domain.scope import ScopeIds
 from mnemolog.errors import StoreUnavailable
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.scopes import ScopeTable
-from postgres_world import new_schema
+from postgres_world import new_database, new_schema
 from summaries_world import SMALL, session_of, worker
 from support import require_module
 
@@ -81,6 +81,7 @@ def schema_of(roles: Roles) -> str:
 
 @pytest.fixture(scope="module")
 def deployed(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    postgres_url = new_database(postgres_url)
     path, schema = tmp_path_factory.mktemp("walls") / "data", new_schema()
     given = Settings.load(database_url=postgres_url, database_schema=schema, durability="os")
     with open_memory(path, settings=given) as memory:
@@ -235,9 +236,7 @@ def test_a_reader_runs_no_memory(deployed: Deployment) -> None:
 def test_roles_of_another_database_of_the_server_are_not_let_in(deployed: Deployment, tmp_path: Path) -> None:
     """Roles are the server's. Where `privileges` was not run, they see nothing, and nobody steps down to them."""
     schema = schema_of(deployed.roles)
-    with psycopg.connect(deployed.url, autocommit=True) as conn:
-        conn.execute(f"CREATE DATABASE {schema}_other")
-    url = f"{deployed.url.rpartition('/')[0]}/{schema}_other"
+    url = new_database(deployed.url)
     given = Settings.load(database_url=url, database_schema=schema, durability="os")
     scope = Scope("acme", user="u-1")
     with open_memory(tmp_path / "data", settings=given) as memory:
@@ -253,10 +252,7 @@ def test_roles_of_another_database_of_the_server_are_not_let_in(deployed: Deploy
 
 def test_the_keys_have_a_role_of_their_own(postgres_url: str, tmp_path: Path) -> None:
     """The keeper owns them; the roles of the log's database do not even get in."""
-    schema = new_schema()
-    with psycopg.connect(postgres_url, autocommit=True) as conn:
-        conn.execute(f"CREATE DATABASE {schema}_k")
-    keys = f"{postgres_url.rpartition('/')[0]}/{schema}_k"
+    schema, postgres_url, keys = new_schema(), new_database(postgres_url), new_database(postgres_url)
     given = Settings.load(database_url=postgres_url, database_schema=schema, keys_url=keys, durability="os")
     with open_memory(tmp_path / "data", settings=given) as memory:
         memory.remember(Scope("acme"), "kept")

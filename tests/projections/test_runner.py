@@ -223,6 +223,19 @@ def test_a_crash_restarts_with_backoff_and_is_visible(tmp_path: Path) -> None:
     assert {0.02, 0.04, 0.05} & seen
 
 
+def test_a_trouble_is_over_when_a_reader_was_quicker(tmp_path: Path) -> None:
+    """A view that somebody else has brought to the head is not called failing until the next event comes."""
+    log = FailingLog()
+    runner = runner_over(log, tmp_path, Notes(), poll=0.01, backoff=(60.0, 60.0))
+    log.failures = 1
+    log.turn("one")
+    runner.start()
+    until(lambda: runner.health().crashes == 1)
+    runner.catch_up("notes")
+    until(lambda: not runner.health().troubles["notes"].backoff)
+    runner.stop()
+
+
 class Full(Notes):
     """A view whose disk is full."""
 

@@ -41,7 +41,7 @@ def test_a_signal_drains(serve: Serve, number: signal.Signals) -> None:
 def test_the_page_says_how_it_is(serve: Serve) -> None:
     """Health, readiness and metrics are on the port that was asked for, and nothing else is."""
     served = serve().ready()
-    assert served.get("/healthz") == (200, "working\n")
+    assert served.get("/healthz") == (200, "running\n")
     assert served.get("/turns")[0] == 404
     assert served.metric("mnemolog_log_head") == 1
     served.until(lambda: served.metric('mnemolog_projection_lag{projection="turns"}') == 0)

@@ -13,7 +13,7 @@ import pytest
 
 from face_world import VIEWS, dump_hashes, rebuilt_hashes
 from mnemolog import Memory, Scope
-from postgres_world import new_schema
+from postgres_world import new_schema, running_cluster
 from served import Served
 
 Serve = Callable[..., Served]
@@ -28,10 +28,14 @@ def places(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("MNEMOLOG_ROOT_KEY", ROOT_KEY)
     if request.param == "embedded":
         return [tmp_path / "data"] * 3
-    url = request.getfixturevalue("postgres_url")
+    in_database(monkeypatch, request.getfixturevalue("postgres_url"))
+    return [tmp_path / name for name in ("writer", "one", "two")]
+
+
+def in_database(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Log, views and keys are there, in a place of the test's own."""
     for name, value in {"DATABASE_URL": url, "KEYS_URL": url, "DATABASE_SCHEMA": new_schema()}.items():
         monkeypatch.setenv(f"MNEMOLOG_{name}", value)
-    return [tmp_path / name for name in ("writer", "one", "two")]
 
 
 def write(memory: Memory, numbers: range) -> None:
@@ -91,3 +95,25 @@ def test_twice_at_once_does_no_harm(places: list[Path], serve: Serve) -> None:
         assert two.metric("mnemolog_leads") == 1
         assert_whole(memory, 40)
     assert two.terminate() == 0, two.said
+
+
+@pytest.mark.postgres
+def test_it_outlives_the_server(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kill -9 of the database: it is healthy and not ready, and goes on by itself when the server is back."""
+    monkeypatch.setenv("MNEMOLOG_ROOT_KEY", ROOT_KEY)
+    with running_cluster() as cluster:
+        in_database(monkeypatch, cluster.status().url or "")
+        with Memory.open(tmp_path / "writer", background=False) as memory:
+            write(memory, range(5))
+        served = serve(data=tmp_path / "one").ready()
+        cluster.kill()
+        served.until(lambda: served.get("/readyz")[0] == 503)
+        assert served.get("/healthz")[0] == 200
+        cluster.up()
+        served.ready()
+        with Memory.open(tmp_path / "writer", background=False) as memory:
+            write(memory, range(5, 10))
+            head = memory.operations.health().head
+            served.until(lambda: is_caught_up(served, head))
+            assert_whole(memory, 10)
+        assert served.terminate() == 0, served.said

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from face_world import ACME, U1, U2, contents, open_memory
 from kafka_world import Kafka
@@ -394,6 +400,19 @@ def test_a_rotated_key_closes_what_was_sealed_to_the_old_one(tmp_path: Path) -> 
         IngestKeys.load(path).open(sealed)
     assert len(path.read_text().split()) == 1
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_whoever_follows_the_page_can_seal(tmp_path: Path) -> None:
+    """A message that is sealed by the words of docs/kafka.md, with nothing of this package, opens."""
+    keys = IngestKeys.load(tmp_path / "ingest.key", create=True)
+    public = base64.b64decode(keys.current.text)
+    own = X25519PrivateKey.generate()
+    head = b"MNI1" + sha256(public).digest()[:8] + own.public_key().public_bytes_raw()
+    shared = own.exchange(X25519PublicKey.from_public_bytes(public))
+    made = HKDF(SHA256(), 44, salt=head, info=b"mnemolog ingest 1").derive(shared)
+    sealed = AESGCM(made[:32]).encrypt(made[32:], b'{"type": "turn"}', head)
+    assert len(head) == 44
+    assert keys.open(head + sealed) == b'{"type": "turn"}'
 
 
 @pytest.mark.parametrize("place", [0, 5, 20, 60, -1])

@@ -220,6 +220,25 @@ def test_a_producer_that_is_wedged_is_made_anew(world: World) -> None:
     world.check()
 
 
+def test_a_topic_that_was_deleted_shows_its_gap(world: World) -> None:
+    """Made anew with fewer partitions, it is widened, and its first messages name what came before them."""
+    world.say(40)
+    with world.relaying(producing={"delivery_seconds": 2.0}) as relay:
+        until(lambda: relay.position == world.log.head(), "all is relayed")
+        change_partitions(world.log, draft, 3)
+        until(lambda: relay.position == world.log.head(), "the epoch is relayed")
+        before = relay.position
+        world.kafka.delete(world.kafka.topics.events)
+        world.kafka.admin().create(1, 1)
+        world.say(40)
+        until(lambda: relay.position == world.log.head(), "all is relayed")
+    messages = world.messages()
+    assert messages.keys() == {0, 1, 2}
+    assert {one.position for each in messages.values() for one in each} == set(range(before + 1, before + 41))
+    for each in filter(None, messages.values()):
+        assert each[0].position > before >= each[0].previous > 0
+
+
 @pytest.mark.slow
 def test_a_broker_that_is_killed_costs_nothing_but_time(world: World) -> None:
     """I09: killed in the middle of a flight and started again: all is there, in order, none is missing."""
