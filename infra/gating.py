@@ -23,7 +23,7 @@ from mnemolog.projections.supervision import Trouble
 
 PLACES_FILE: Final = "workers.json"
 QUICK: Final[tuple[Scanner, ...]] = (identifiers, credentials)
-"""Rules of our own: what is shown before the worker has looked at it is looked at by these."""
+"""Rules of our own, for what must be quick: what is stated, and what is shown before the worker has looked at it."""
 SCANNERS: Final[tuple[Scanner, ...]] = (*QUICK, library_secrets)
 
 
@@ -62,7 +62,7 @@ class GateWorkers:
         tier: the lowest that it rests on; what a person says themselves may tell anything.
         """
         signs = instructions(text) if tier < Tier.USER_STATED else ()
-        found = [one.stored() for one in scan(text, SCANNERS)]
+        found = [one.stored() for one in scan(text, QUICK)]
         return {"findings": tuple(found), "signs": tuple(sorted({sign.rule for sign in signs}))}
 
     def start(self) -> None:

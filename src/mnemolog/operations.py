@@ -25,6 +25,7 @@ from mnemolog.domain.events import (
     PolicyAdopted,
     Receipt,
 )
+from mnemolog.domain.gate.admission import Reason
 from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
@@ -270,7 +271,7 @@ class Operations:
             counts = catalog.count_by_topic(conn)
         with store.runner.read("access") as conn:
             reads = access.count_by_action(conn)
-        projections = self.projections()
+        projections, gate = self.projections(), self._gate()
         pending = tuple(note.stem for note in pending_notes(store.path))
         return Status(
             path=str(store.path),
@@ -279,13 +280,13 @@ class Operations:
             vectors=tuple(self.vectors()),
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
-            warnings=(*keys.warnings, *self._warnings(projections, pending)),
+            warnings=(*keys.warnings, *self._warnings(projections, pending), *_of_the_gate(gate)),
             pending_erasures=pending,
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=self._sizes(),
             workers=tuple(self._behind()),
-            gate=self._gate(),
+            gate=gate,
             reads=reads,
             crashes={name: trouble.crashes for name, trouble in self._workers()},
             leads=store.leadership.leads,
@@ -374,3 +375,12 @@ def _trouble(name: str, trouble: Trouble) -> str:
     """Where background work crashed since it was started, and whether it goes on."""
     now = f"trying again in {trouble.backoff:.1f} s" if trouble.backoff else "working again"
     return f"{name}: {trouble.crashes} crashes, the last {trouble.last_error}; {now}"
+
+
+def _of_the_gate(gate: GateStatus) -> Iterator[str]:
+    """What waits for a person, and what came far beyond the usual rate."""
+    bursts = sum(reasons.get(Reason.BURST.value, 0) for reasons in gate.reasons.values())
+    if gate.waiting:
+        yield f"{gate.waiting} candidates wait for a person: see `review list`"
+    if bursts:
+        yield f"{bursts} candidates came in bursts of one origin and are held: see `review list`"

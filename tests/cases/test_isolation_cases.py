@@ -11,12 +11,12 @@ from mnemolog.errors import AccessDenied, InvalidInput, NotFound
 
 def test_two_users_of_one_session_name_share_nothing(memory: Memory) -> None:
     """C01: two users whose runtimes both say session "s-1" see nothing of each other, in any read."""
-    memory.record_turn(U1, role="user", content="my pin is walrus")
-    memory.remember(U1, "The pin is walrus")
-    memory.record_turn(U2, role="user", content="my pin is otter")
-    assert "walrus" not in everything(memory, U2, "my pin is walrus otter")
-    assert "otter" not in everything(memory, U1, "my pin is walrus otter")
-    assert "walrus" in everything(memory, U1, "pin")
+    memory.record_turn(U1, role="user", content="my pet is walrus")
+    memory.remember(U1, "The pet is walrus")
+    memory.record_turn(U2, role="user", content="my pet is otter")
+    assert "walrus" not in everything(memory, U2, "my pet is walrus otter")
+    assert "otter" not in everything(memory, U1, "my pet is walrus otter")
+    assert "walrus" in everything(memory, U1, "pet")
 
 
 def test_every_surface_keeps_to_the_group(memory: Memory) -> None:

@@ -49,11 +49,16 @@ CALLS: dict[str, tuple[Action, Call]] = {
     "read_output": (Action.READ, lambda m, e, r: m.read_output(U1, e)),
     "log": (Action.INSPECT, lambda m, e, r: m.log()),
     "wait": (Action.INSPECT, lambda m, e, r: m.wait(0, 0.01)),
+    "why": (Action.READ, lambda m, e, r: m.why(U1, r)),
+    "why_not": (Action.READ, lambda m, e, r: m.why_not(U1, e)),
+    "grant_consent": (Action.REVIEW, lambda m, e, r: m.grant_consent(U1)),
+    "withdraw_consent": (Action.REVIEW, lambda m, e, r: m.withdraw_consent(U1)),
     "erase": (Action.ERASE, lambda m, e, r: m.erase(U1, record=r)),
 }
 STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "vectors": (Action.INSPECT, lambda m, e, r: m.operations.vectors()),
     "embed": (Action.OPERATE, lambda m, e, r: m.operations.embed()),
+    "extract": (Action.OPERATE, lambda m, e, r: m.operations.extract()),
     "policy": (Action.INSPECT, lambda m, e, r: m.operations.policy()),
     "policy_document": (Action.INSPECT, lambda m, e, r: m.operations.policy_document()),
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
