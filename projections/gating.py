@@ -6,7 +6,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import Boolean, Column, Connection, MetaData, Row, Table, bindparam, delete, select, update
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    MetaData,
+    Row,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from mnemolog.domain.events import (
     CandidatesExtracted,
@@ -136,10 +148,14 @@ class Gatekeeper:
         voice = str(recorded.envelope.clear.get("voice", ""))
         hour = recorded.envelope.occurred_at[:_HOUR]
         table = self.tables.rates
-        rows = conn.execute(select(table.c.hour, table.c.found).where(table.c.voice == voice)).fetchall()
-        before = [found for other, found in rows if other < hour]
-        now = 1 + sum(found for other, found in rows if other == hour)
-        rate = Rate(now, sum(before) / len(before) if before else 0.0)
+        own = table.c.voice == voice
+        here = select(table.c.found).where(own, table.c.hour == hour)
+        now = 1 + (conn.execute(here).scalar_one_or_none() or 0)
+        before = select(func.count(), func.coalesce(func.sum(table.c.found), 0)).where(
+            own, table.c.hour < hour
+        )
+        hours, found = conn.execute(before).one()
+        rate = Rate(now, int(found) / hours if hours else 0.0)
         if again:
             return rate
         counted = insert(conn, table).values(voice=voice, hour=hour, found=now)
