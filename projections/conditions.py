@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mnemolog.domain.errors import StoreInUse
@@ -33,6 +33,8 @@ class Lag:
     failed: int
     waiting: int
     condition: ViewCondition
+    positions: Mapping[int, int] = field(default_factory=dict)
+    """Of each partition; one where a single process folds."""
 
     @property
     def lag(self) -> int:

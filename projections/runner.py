@@ -390,9 +390,8 @@ class Runner:
             state, counts = lane.parking.load(conn), lane.parking.counts(conn)
         failed, waiting = (counts.get(kind, 0) for kind in (ParkedState.FAILED, ParkedState.WAITING))
         condition = self._condition(name, state.stale)
-        return Lag(
-            name, lane.file.version, max(state.position, lane.position), head, failed, waiting, condition
-        )
+        at = max(state.position, lane.position)
+        return Lag(name, lane.file.version, at, head, failed, waiting, condition, state.positions)
 
     def _condition(self, name: str, stale: bool) -> ViewCondition:
         if self._rebuilds[name].locked():

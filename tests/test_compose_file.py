@@ -97,8 +97,9 @@ ROLE_SERVICES = [name for name, one in WHOLE.services.items() if one.command[:1]
 
 
 def test_every_part_of_a_deployment_is_there() -> None:
-    """Servers, the relay, ingest, two workers and an embedder; all but the command line are watched."""
-    parts = {"postgres", "kafka", "qdrant", "relay", "ingest", "worker", "embedder", "mnemolog"}
+    """Servers, every role on Kafka with two workers, and an embedder; all but the command line are watched."""
+    roles = {"relay", "records", "ingest", "worker", "embedder"}
+    parts = {"postgres", "kafka", "qdrant", "mnemolog"} | roles
     assert set(WHOLE.services) == parts
     assert WHOLE.services["worker"].deploy.replicas == 2
     for name, service in WHOLE.services.items():

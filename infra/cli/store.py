@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -83,9 +84,11 @@ def status(call: Call) -> None:
     Example: mnemolog status --data ./data
     """
     with call.memory() as memory:
-        found = memory.operations.status()
+        found, partitions = memory.operations.status(), memory.operations.partitions()
+    sent = _relayed(call) if partitions else None
     if call.out.as_json:
-        call.out.document(found)
+        shared = {"partitions": partitions, "relayed": sent} if partitions else {}
+        call.out.document({one.name: getattr(found, one.name) for one in fields(found)} | shared)
         return
     call.out.pairs(
         {
@@ -138,6 +141,16 @@ def metrics(call: Call) -> None:
         call.out.lines(samples(found))
     else:
         call.out.text(found.decode().rstrip("\n"))
+
+
+def _relayed(call: Call) -> int:
+    """How far the relay has sent the log."""
+    from mnemolog.consumers.relay import Place
+    from mnemolog.infra.roles.beside import opened_places
+    from mnemolog.infra.settings import Settings
+
+    with opened_places(Settings.load(data=call.data)) as places:
+        return Place.decode(places.load("relay")).position
 
 
 def version(call: Call) -> None:

@@ -8,7 +8,7 @@ so that is noticed (`alive` is unlogged too) and they are built anew from the lo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from threading import RLock
 from typing import Any, Final, cast
 from zlib import crc32
@@ -221,8 +221,12 @@ class PostgresViews:
     @contextmanager
     def connect(self, name: str) -> Iterator[Connection]:
         """A read transaction on the live view; it stays on that view, also while another is activated."""
-        with self._engine_of().begin() as conn:
-            file = self._begin_live(conn, name)
+        with ExitStack() as stack:
+            try:
+                conn = stack.enter_context(self._engine_of().begin())
+                file = self._begin_live(conn, name)
+            except OperationalError as error:
+                raise typed(error.orig or error, "the views cannot be read") from error
             yield conn
         self._sweep_after(file)
 

@@ -60,6 +60,7 @@ class AsyncOperations:
 
     status = _operated(Operations.status)
     health = _operated(Operations.health)
+    partitions = _operated(Operations.partitions)
     projections = _operated(Operations.projections)
     catch_up = _operated(Operations.catch_up)
     vectors = _operated(Operations.vectors)

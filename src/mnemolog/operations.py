@@ -52,6 +52,12 @@ class Operations:
         self._guard, self._store, self._eraser = guard, guard.store, eraser
         self._auditor = Auditor(guard)
 
+    def partitions(self) -> dict[str, dict[int, int]]:
+        """View → how far each partition is; of those that workers share."""
+        self._guard.enter_store(Action.INSPECT)
+        lags = self._store.runner.lag()
+        return {lag.projection: dict(lag.positions) for lag in lags if len(lag.positions) > 1}
+
     def projections(self) -> list[ProjectionStatus]:
         """How far every view is behind the log."""
         self._guard.enter_store(Action.INSPECT)

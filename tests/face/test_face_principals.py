@@ -64,6 +64,7 @@ STORE_WIDE: dict[str, tuple[Action, Call]] = {
     "adopt_policy": (Action.OPERATE, lambda m, e, r: m.operations.adopt_policy("version: 1")),
     "status": (Action.INSPECT, lambda m, e, r: m.operations.status()),
     "health": (Action.INSPECT, lambda m, e, r: m.operations.health()),
+    "partitions": (Action.INSPECT, lambda m, e, r: m.operations.partitions()),
     "projections": (Action.INSPECT, lambda m, e, r: m.operations.projections()),
     "parked": (Action.INSPECT, lambda m, e, r: m.operations.parked()),
     "verify_log": (Action.INSPECT, lambda m, e, r: m.operations.verify_log()),

@@ -219,7 +219,7 @@ def test_a_broken_connection_is_replaced(views: PostgresViews, postgres_url: str
         conn.execute(
             "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE application_name = 'mnemolog'"
         )
-    with suppress(DBAPIError):
+    with suppress(StoreUnavailable):
         words_in(views)
     assert words_in(views) == "text"
     with views.begin(file) as writer:
