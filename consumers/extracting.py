@@ -19,7 +19,6 @@ from mnemolog.consumers.hearing import READ, SPOKEN, Heard, Zone, heard_of
 from mnemolog.domain.events import CandidatesExtracted, Draft, Recorded, SessionClosed
 from mnemolog.domain.gate.candidates import Candidate, stored
 from mnemolog.domain.gate.findings import Scanner, scan
-from mnemolog.domain.gate.instructions import instructions
 from mnemolog.domain.gate.ports import Extractor
 from mnemolog.domain.policy import DEFAULT
 from mnemolog.domain.principal import Role
@@ -217,6 +216,8 @@ class Extracting:
         )
 
     def _event(self, heard: Heard, candidates: Sequence[Candidate]) -> CandidatesExtracted:
+        from mnemolog.domain.gate.instructions import instructions
+
         text, hashed = heard.text[:READ], self._hashes.keyed_hash
         low, high = min(each.span[0] for each in candidates), max(each.span[1] for each in candidates)
         near = [one.stored() for one in scan(text, self._scanners) if one.start < high and low < one.end]

@@ -11,9 +11,7 @@ from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places
 from mnemolog.consumers.extracting import Directory, Extracting
 from mnemolog.consumers.scanning import Masking, Scanning
 from mnemolog.domain.gate.credentials import credentials
-from mnemolog.domain.gate.findings import Scanner, scan
-from mnemolog.domain.gate.identifiers import identifiers
-from mnemolog.domain.gate.instructions import instructions
+from mnemolog.domain.gate.findings import Finding, Scanner, scan
 from mnemolog.domain.gate.ports import Extractor
 from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.principal import Tier
@@ -22,7 +20,17 @@ from mnemolog.projections.ports import Clock, Ids, LargeTexts
 from mnemolog.projections.supervision import Trouble
 
 PLACES_FILE: Final = "workers.json"
-QUICK: Final[tuple[Scanner, ...]] = (identifiers, credentials)
+
+
+def _identifiers(text: str) -> Iterator[Finding]:
+    from mnemolog.domain.gate.identifiers import (
+        identifiers,  # with its patterns, an opened memory is a tenth later
+    )
+
+    return identifiers(text)
+
+
+QUICK: Final[tuple[Scanner, ...]] = (_identifiers, credentials)
 """Rules of our own, for what must be quick: what is stated, and what is shown before the worker has looked at it."""
 SCANNERS: Final[tuple[Scanner, ...]] = (*QUICK, library_secrets)
 
@@ -61,6 +69,8 @@ class GateWorkers:
 
         tier: the lowest that it rests on; what a person says themselves may tell anything.
         """
+        from mnemolog.domain.gate.instructions import instructions
+
         signs = instructions(text) if tier < Tier.USER_STATED else ()
         found = [one.stored() for one in scan(text, QUICK)]
         return {"findings": tuple(found), "signs": tuple(sorted({sign.rule for sign in signs}))}

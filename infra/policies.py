@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import PolicyAdopted
 from mnemolog.domain.policy import Policy
-from mnemolog.infra.policy_schema import Document, meant, written
 from mnemolog.projections.ports import Page
 
 MAX_CHARACTERS: Final = 65_536
@@ -89,6 +88,8 @@ summaries:
 
 def parse_policy(text: str) -> Policy:
     """The policy of a document. Raises InvalidInput, which names the line of every mistake."""
+    from mnemolog.infra.policy_schema import Document, meant  # models that few processes have a use for
+
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(f"a policy has at most {MAX_CHARACTERS} characters")
     node = _composed(text)
@@ -140,6 +141,8 @@ def adopted_policy(log: PolicyLog) -> Policy | None:
 
 def policy_document(policy: Policy) -> str:
     """A document that says the same as the policy, without comments."""
+    from mnemolog.infra.policy_schema import written
+
     return str(yaml.safe_dump(written(policy), sort_keys=False, allow_unicode=True))
 
 

@@ -14,9 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal, overload
 
 from mnemolog.domain.gate.candidates import Candidate, Span
-from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Scanner, Sort, mask, scan
-from mnemolog.domain.gate.instructions import Sign, instructions
-from mnemolog.domain.gate.mood import states
+from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Scanner, Sign, Sort, mask, scan
 from mnemolog.domain.normalise import normal_form, slot_key, statement_key
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import RECORD_KINDS
@@ -183,6 +181,10 @@ Verdict = tuple[Decision, Reason]
 
 def examine(text: str, scanners: Sequence[Scanner]) -> tuple[tuple[Finding, ...], tuple[Sign, ...]]:
     """The findings and signs of a source: once per text, however many candidates it has."""
+    from mnemolog.domain.gate.instructions import (
+        instructions,  # hundreds of patterns: only when one is looked at
+    )
+
     return scan(text, scanners), instructions(text)
 
 
@@ -352,6 +354,8 @@ def _shape(case: _Case) -> Iterator[Verdict]:
         return
     if case.source.signs:
         yield Decision.QUARANTINE, Reason.INSTRUCTS
+    from mnemolog.domain.gate.mood import states
+
     if not states(case.candidate.content):
         yield Decision.QUARANTINE, Reason.NO_STATEMENT
 

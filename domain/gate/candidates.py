@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, Final
 
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import Tier
 
 Span = tuple[int, int]
 """Characters [start, end) of the source's text."""
+
+EXTRACTOR: Final = "rules-2"
+"""Names the rules of `extraction`; change it with every change of what they find."""
 
 
 @dataclass(frozen=True, slots=True)

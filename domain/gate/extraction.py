@@ -19,8 +19,6 @@ from mnemolog.domain.gate.rules import CONSTRAINT, EPISODE, FACT, PREFERENCE, La
 from mnemolog.domain.gate.sentences import HIDDEN, Sentence, clauses, hidden, sentences
 from mnemolog.domain.gate.when import When, when
 
-EXTRACTOR: Final = "rules-2"
-"""Names these rules; change it with every change of what they find."""
 MOST: Final = 50
 """Candidates of one text; whoever states more is writing a document."""
 

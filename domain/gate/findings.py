@@ -39,6 +39,16 @@ _ORDER: Final = {sort: number for number, sort in enumerate(Sort)}
 
 
 @dataclass(frozen=True, slots=True)
+class Sign:
+    """rule: what the text tries; text[start:end] is where, of a disguised text where the disguise stands."""
+
+    rule: str
+    start: int
+    end: int
+    disguised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something at text[start:end]; rule: what found it."""
 

@@ -8,23 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.domain.gate.disguises import undisguised
+from mnemolog.domain.gate.findings import Sign
 
 READ: Final = 100_000
 """Characters of one text that are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """rule: what the text tries; text[start:end] is where, of a disguised text where the disguise stands."""
-
-    rule: str
-    start: int
-    end: int
-    disguised: bool = False
 
 
 def instructions(text: str) -> tuple[Sign, ...]:

@@ -23,8 +23,7 @@ from mnemolog.domain.gate.admission import (
     admit,
 )
 from mnemolog.domain.gate.candidates import Candidate, restored
-from mnemolog.domain.gate.findings import Finding, mask
-from mnemolog.domain.gate.instructions import Sign
+from mnemolog.domain.gate.findings import Finding, Sign, mask
 from mnemolog.domain.gate.weighing import Judged
 from mnemolog.domain.normalise import slot_key, statement_key
 from mnemolog.domain.policy import GatePolicy, SystemOfRecord

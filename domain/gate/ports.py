@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mnemolog.domain.gate.candidates import Candidate, Source
-from mnemolog.domain.gate.extraction import EXTRACTOR, extract
+from mnemolog.domain.gate.candidates import EXTRACTOR, Candidate, Source
 
 Found = tuple[Candidate, ...]
 """The candidates of one source, in the order of their spans."""
@@ -49,4 +48,8 @@ class Rules:
     most = 200
 
     def extract(self, sources: Sequence[Source]) -> Sequence[Found]:
+        from mnemolog.domain.gate.extraction import (
+            extract,  # its patterns take a while, and opening has no use for them
+        )
+
         return [extract(source) for source in sources]

@@ -15,7 +15,6 @@ from mnemolog.domain.principal import levels_asked
 from mnemolog.domain.records import RECORD_KINDS, Record
 from mnemolog.domain.retrieval import RERANK, Facts, Ranked, reranked
 from mnemolog.domain.scope import Scope
-from mnemolog.domain.timewords import time_words
 from mnemolog.infra.compose import Store
 from mnemolog.projections import passages, turns_view
 from mnemolog.projections.curated_reads import CuratedView
@@ -142,6 +141,8 @@ class Recaller:
         return self._hybrid
 
     def _question(self, scope: Scope, query: str, k: int, asked: Asked) -> Question:
+        from mnemolog.domain.timewords import time_words
+
         now = self._reader.moment(scope, asked.now)
         words = time_words(query, now, self._store.zone_of(scope) or now.tzinfo or UTC)
         filters = self._filters(scope, asked)
