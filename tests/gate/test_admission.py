@@ -24,9 +24,9 @@ from mnemolog.domain.gate.admission import (
     candidate_key,
     examine,
 )
-from mnemolog.domain.gate.candidates import Candidate
+from mnemolog.domain.gate.candidates import EXTRACTOR, Candidate
 from mnemolog.domain.gate.credentials import credentials
-from mnemolog.domain.gate.extraction import EXTRACTOR, extract
+from mnemolog.domain.gate.extraction import extract
 from mnemolog.domain.gate.findings import Sort
 from mnemolog.domain.gate.identifiers import identifiers
 from mnemolog.domain.normalise import statement_key

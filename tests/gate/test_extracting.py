@@ -9,8 +9,7 @@ import pytest
 
 from face_world import U1, U2, contents, open_memory
 from mnemolog import Memory
-from mnemolog.domain.gate.candidates import Candidate, Source
-from mnemolog.domain.gate.extraction import EXTRACTOR
+from mnemolog.domain.gate.candidates import EXTRACTOR, Candidate, Source
 from mnemolog.domain.gate.ports import Found
 from mnemolog.errors import StoreUnavailable
 

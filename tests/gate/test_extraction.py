@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate_world import said, score, utterances
-from mnemolog.domain.gate.extraction import EXTRACTOR, MOST, extract
+from mnemolog.domain.gate.candidates import EXTRACTOR
+from mnemolog.domain.gate.extraction import MOST, extract
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import RECORD_KINDS
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from face_world import U1, U2, agent, contents, open_memory, user
 from mnemolog import ANY, Memory, Scope
 from mnemolog.aio import AsyncMemory
-from mnemolog.domain.gate.extraction import EXTRACTOR
+from mnemolog.domain.gate.candidates import EXTRACTOR
 from mnemolog.errors import AccessDenied, InvalidInput, NotFound, VersionConflict
 from mnemolog.infra.cli.app import app
 
