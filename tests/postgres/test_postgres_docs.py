@@ -48,6 +48,7 @@ def run(folder: Path, url: str, *scripts: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_from_nothing_through_upgrade_and_backup_to_a_restored_log(tmp_path: Path, postgres_url: str) -> None:
     """One shell runs the sections in order; log and keys are in no file, and the restored log is whole."""

@@ -88,6 +88,7 @@ def test_a_follower_without_threads_never_leads(tmp_path: Path, start: Start) ->
     assert contents(follower(tmp_path / "data"), U1) == ["nobody leads and all is well"]
 
 
+@pytest.mark.slow
 def test_an_erasure_reaches_the_other_processes(tmp_path: Path, start: Start) -> None:
     """A follower erases a person: the leader's memory, keys, vectors and index forget it, and no byte is left."""
     leader = start()
