@@ -33,6 +33,27 @@ _NAMED: Final = re.compile(
     r"[\"'`(\[]?(?P<v>[^\s\"'`,;)\]]{4,200})",
     re.IGNORECASE,
 )
+_LABELS: Final = (
+    "비밀",
+    "비번",
+    "패스워드",
+    "암호",
+    "인증",
+    "보안",
+    "otp",
+    "키",
+    "시크릿",
+    "토큰",
+    "pass",
+    "pw",
+    "pin",
+    "code",
+    "key",
+    "token",
+    "secret",
+    "credential",
+)
+"""What every label has one of: most texts have none, and looking for that is quick."""
 _TAIL: Final = re.compile(
     r"(?<=[!-~가-힣])(?:입니다|이에요|이예요|예요|에요|이야|야|이고요?|고요?|으로|로|임|이라고|라고|인데요?|였어요?|을|를|이|가|은|는|다|요)[.!?~]*\Z"
 )
@@ -65,7 +86,8 @@ def credentials(text: str) -> Iterator[Finding]:
     for found in _IN_ADDRESS.finditer(plain):
         if not _REFERENCE.fullmatch(found["v"]):
             yield Finding(Sort.SECRET, *found.span("v"), "password in address")
-    for found in _NAMED.finditer(plain):
+    folded = plain.casefold()
+    for found in _NAMED.finditer(plain) if any(word in folded for word in _LABELS) else ():
         if (end := _named(found)) is not None:
             yield Finding(Sort.SECRET, found.start("v"), end, "named secret")
 

@@ -20,8 +20,19 @@ _NEAR: Final = 32
 """Characters before a number that tell what it is."""
 _FREE: Final = r"(?<![0-9A-Za-z])(?<![0-9][-./,])(?<![*#])"
 """Nothing before it makes it a part of something longer."""
+
+
+def _first(one: str) -> str:
+    """One character that is free. It comes before what it looks back at: from place to place a search then only skips."""
+    return rf"{one}(?<![0-9A-Za-z]{one})(?<![0-9][-./,]{one})(?<![*#]{one})"
+
+
 _OPEN: Final = r"(?![0-9A-Za-z*])(?![-./,][0-9*])"
 _SEP: Final = r"(?:\s?[-./_]\s?|\s)?"
+_PAREN: Final = r"\("
+_DIGIT: Final = _first(r"\d")
+_BRACKET: Final = _first(r"[(\d]")
+_ZERO: Final = rf"(?:{_first(_PAREN)}0|{_first('0')})"
 
 
 def identifiers(text: str) -> Iterator[Finding]:
@@ -240,30 +251,31 @@ _SPOKEN_HOST: Final = rf"(?:[a-z0-9-]{{1,63}}{_DOT}){{1,6}}[a-z]{{2,24}}(?![a-z0
 _MOBILE: Final = rf"1[016789]\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}"
 
 _RULES: Final = (
-    _rule("korean resident", Sort.RESIDENT, rf"{_FREE}(?P<v>\d{{6}}(?:\s?-\s?|\s)?[1-8]\d{{6}}){_OPEN}", _resident),
-    _rule("korean business", Sort.BUSINESS, rf"{_FREE}(?P<v>\d{{3}}[- ]?\d{{2}}[- ]?\d{{5}}){_OPEN}", _business),
-    _rule("card", Sort.CARD, rf"{_FREE}(?P<v>\d{{4}}(?:[-. ]?\d{{4,6}}){{1,2}}[-. ]?\d{{1,7}}(?:[-. ]?\d{{1,3}})?){_OPEN}", _card),
+    _rule("korean resident", Sort.RESIDENT, rf"(?P<v>{_DIGIT}\d{{5}}(?:\s?-\s?|\s)?[1-8]\d{{6}}){_OPEN}", _resident),
+    _rule("korean business", Sort.BUSINESS, rf"(?P<v>{_DIGIT}\d{{2}}[- ]?\d{{2}}[- ]?\d{{5}}){_OPEN}", _business),
+    _rule("card", Sort.CARD, rf"(?P<v>{_DIGIT}\d{{3}}(?:[-. ]?\d{{4,6}}){{1,2}}[-. ]?\d{{1,7}}(?:[-. ]?\d{{1,3}})?){_OPEN}", _card),
     _rule("iban", Sort.IBAN, r"(?<![0-9a-z])(?P<v>[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30})", _iban),
-    _rule("korean account", Sort.ACCOUNT, rf"{_FREE}(?P<v>\d{{2,6}}(?:-\d{{1,8}}){{1,4}}|\d{{10,16}}){_OPEN}", _account),
+    _rule("korean account", Sort.ACCOUNT, rf"(?P<v>{_DIGIT}(?:\d{{1,5}}(?:-\d{{1,8}}){{1,4}}|\d{{9,15}})){_OPEN}", _account),
     _rule("passport", Sort.PASSPORT, rf"{_FREE}(?P<v>[a-z]\d{{3}}[a-z]\d{{4}}|[a-z]{{1,2}}\d{{7,8}})(?![0-9a-z])",
           _with(r"여권|passport")),
-    _rule("korean licence", Sort.LICENCE, rf"{_FREE}(?P<v>(?P<region>\d{{2}})-\d{{2}}-\d{{6}}-\d{{2}}){_OPEN}", _licence),
+    _rule("korean licence", Sort.LICENCE, rf"(?P<v>(?P<region>{_DIGIT}\d)-\d{{2}}-\d{{6}}-\d{{2}}){_OPEN}", _licence),
     _rule("korean licence", Sort.LICENCE, r"면허\D{0,12}(?P<v>\d{2}-\d{6}-\d{2})(?![0-9])"),
     _rule("licence", Sort.LICENCE, r"licen[cs]e (?:number |no\.? )?(?:is |:)?\s?(?P<v>[a-z0-9][a-z0-9-]{5,14})(?![a-z0-9-])",
           _foreign_licence),
-    _rule("ssn", Sort.SSN, rf"{_FREE}(?P<v>(?!000|666)\d{{3}}[- ]?\d{{2}}[- ]?\d{{4}}){_OPEN}", _with(r"\bssn\b|social security")),
-    _rule("korean mobile", Sort.PHONE, rf"{_FREE}(?P<v>\(?0{_MOBILE}){_OPEN}", _unless_other),
+    _rule("ssn", Sort.SSN, rf"(?P<v>{_DIGIT}(?!(?<=0)00|(?<=6)66)\d{{2}}[- ]?\d{{2}}[- ]?\d{{4}}){_OPEN}", _with(r"\bssn\b|social security")),
+    _rule("korean mobile", Sort.PHONE, rf"(?P<v>{_ZERO}{_MOBILE}){_OPEN}", _unless_other),
     _rule("korean mobile abroad", Sort.PHONE, rf"{_FREE}(?P<v>(?:\+|00[1-9]?[- ]?)?82\)?{_SEP}\(?0?{_MOBILE}){_OPEN}", _unless_other),
     _rule("korean landline", Sort.PHONE,
-          rf"{_FREE}(?P<v>\(?0(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|50[2-8])\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}", _landline),
+          rf"(?P<v>{_ZERO}(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|50[2-8])\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}", _landline),
     _rule("korean landline abroad", Sort.PHONE, rf"{_FREE}(?P<v>\+82{_SEP}\(?0?(?:2|[3-6][1-5]|70)\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}"),
     _rule("spoken", Sort.PHONE, rf"(?P<v>(?:[공영]일[공영]|010)[-\s]?{_NUMERAL}{{4}}[-\s]?{_NUMERAL}{{4}})(?!{_NUMERAL})"),
-    _rule("spaced", Sort.PHONE, rf"{_FREE}(?P<v>0 1 0(?: \d){{8}}){_OPEN}"),
+    _rule("spaced", Sort.PHONE, rf"(?P<v>{_first('0')} 1 0(?: \d){{8}}){_OPEN}"),
     _rule("international", Sort.PHONE,
           rf"(?<![\w+])(?P<v>(?:\+|00[1-9]?[- ]?)(?=[1-9])\d{{1,4}}[-. ]?(?:\(\d{{1,4}}\)[-. ]?)?\d{{1,5}}(?:[-. ]?\d{{2,4}}){{1,4}}(?:x\d{{1,5}})?){_OPEN}",
           _foreign),
-    _rule("american", Sort.PHONE, rf"{_FREE}(?P<v>(?:1[-. ])?(?:\(\d{{3}}\) ?|\d{{3}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
-    _rule("by context", Sort.PHONE, rf"{_FREE}(?P<v>(?:\(\d{{1,4}}\)[-. ]?)?(?:\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{2,4}}[-. ]\d{{7}}|\d{{9,11}})(?:x\d{{1,5}})?)(?![0-9])", _by_context),
+    _rule("american", Sort.PHONE, rf"(?P<v>{_BRACKET}(?:(?<=1)[-. ](?:\(\d{{3}}\) ?|\d{{3}}[-.])|(?<=\()\d{{3}}\) ?|(?<=\d)\d{{2}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
+    _rule("by context", Sort.PHONE, rf"(?P<v>{_BRACKET}(?:(?<=\()\d{{1,4}}\)[-. ]?(?:\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{2,4}}[-. ]\d{{7}}|\d{{9,11}})|"
+          rf"(?<=\d)(?:\d{{1,4}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{1,3}}[-. ]\d{{7}}|\d{{8,10}}))(?:x\d{{1,5}})?)(?![0-9])", _by_context),
     _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}@{_HOST})", _email),
     _rule("spoken email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_SPOKEN_HOST})", _email),
     _rule("email", Sort.EMAIL, rf"(?<!\w)(?P<v>[가-힣]{{1,20}}@{_HOST})", _email),
