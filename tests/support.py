@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def require(component: str, how_to_install: str, *, present: bool = False) -> No
 
 def require_module(module: str, how_to_install: str) -> None:
     """`require` for an importable module."""
-    require(module, how_to_install, present=find_spec(module) is not None)
+    # Asked first: a module that takes its own place while it is imported, as faust does, has no spec any more.
+    present = module in sys.modules or find_spec(module) is not None
+    require(module, how_to_install, present=present)
 
 
 def shared_data_folder() -> Path:

@@ -37,8 +37,11 @@ class Writing:
 
     def kill(self) -> list[str]:
         """All that was acknowledged, the last whole line included."""
+        assert self.process.stdout is not None and self.process.stderr is not None
         self.process.kill()
-        out, error = self.process.communicate(timeout=60)
+        # Not `communicate`, which reads past what the stream has buffered: half a line could be lost.
+        out, error = self.process.stdout.read(), self.process.stderr.read()
+        self.process.communicate(timeout=60)
         assert not error, error
         rest = [line.strip() for line in out.splitlines(keepends=True) if line.endswith("\n")]
         return [*self.acknowledged, *rest][1:]
