@@ -18,6 +18,10 @@ from mnemolog.projections.ports import Page
 from mnemolog.projections.supervision import Supervisor, Trouble
 
 _BACKOFF: Final = (0.1, 30.0)
+_SMALL: Final = 50
+"""A batch of fewer events is worth waiting for more,"""
+_GATHERING: Final = 0.05
+"""so many seconds: what a batch costs besides its events would slow down whoever appends one by one."""
 
 
 class DerivingLog(Protocol):
@@ -98,8 +102,11 @@ class Following:
         while not self._stopping.is_set():
             try:
                 seen = self._log.head()
-                if not self._run_once():
+                moved = self._run_once()
+                if not moved:
                     self._log.wait(seen, poll)
+                elif moved < _SMALL:
+                    self._stopping.wait(_GATHERING)
                 self._supervisor.worked()
             except StoreClosed:
                 return
