@@ -1,4 +1,4 @@
-"""A worker that goes behind the log in a thread of its own, and knows how far it is after a restart."""
+"""What workers share that go behind the log in threads of their own, and know how far they are after a restart."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Event as Signal
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, Final, Protocol
 
 import orjson
 
-from mnemolog.domain.errors import ErasedScope, IdempotencyConflict, StoreClosed, VersionConflict
+from mnemolog.domain.errors import ErasedScope, IdempotencyConflict, VersionConflict
 from mnemolog.domain.events import Draft, Receipt, Recorded
 from mnemolog.projections.ports import Page
-from mnemolog.projections.supervision import Supervisor, Trouble
+from mnemolog.projections.supervision import Background
 
-_BACKOFF: Final = (0.1, 30.0)
 _SMALL: Final = 50
 """A batch of fewer events is worth waiting for more,"""
 _GATHERING: Final = 0.05
@@ -69,50 +67,19 @@ class Places:
             os.replace(beside, self._file)
 
 
-class Following:
-    """Runs `run_once` of a worker in a daemon thread until it is stopped."""
+def following(name: str, log: DerivingLog, run_once: Callable[[], int], poll: float = 0.1) -> Background:
+    """Runs `run_once`, which tells how far it went: soon after appends, and at least every `poll` seconds."""
 
-    def __init__(self, name: str, log: DerivingLog, run_once: Callable[[], int]) -> None:
-        self._name, self._log, self._run_once = name, log, run_once
-        self._stopping = Signal()
-        self._thread: Thread | None = None
-        self._supervisor = Supervisor(*_BACKOFF)
+    def step() -> None:
+        seen = log.head()
+        moved = run_once()
+        if not moved:
+            log.wait(seen, poll)
+        elif moved < _SMALL:
+            background.rest(_GATHERING)
 
-    @property
-    def trouble(self) -> Trouble:
-        """What went wrong in the background."""
-        return self._supervisor.trouble
-
-    def start(self, poll: float = 0.1) -> None:
-        """Work in the background: soon after appends, and at least every `poll` seconds."""
-        if self._thread is None or not self._thread.is_alive():
-            self._stopping.clear()
-            self._thread = Thread(target=self._run, args=(poll,), name=f"mnemolog-{self._name}", daemon=True)
-            self._thread.start()
-
-    def stop(self, timeout: float = 10.0) -> None:
-        """End the thread after the batch that it is at."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._log.wake()
-            self._thread.join(timeout)
-            self._thread = None
-
-    def _run(self, poll: float) -> None:
-        while not self._stopping.is_set():
-            try:
-                seen = self._log.head()
-                moved = self._run_once()
-                if not moved:
-                    self._log.wait(seen, poll)
-                elif moved < _SMALL:
-                    self._stopping.wait(_GATHERING)
-                self._supervisor.worked()
-            except StoreClosed:
-                return
-            except Exception as error:
-                self._supervisor.crashed(error)
-                self._stopping.wait(self._supervisor.delay)
+    background = Background(name, step, log.wake)
+    return background
 
 
 def append_new(log: DerivingLog, drafts: Sequence[Draft]) -> int:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Final, TypeVar
 
-from mnemolog.consumers.behind import DerivingLog, Following, KeyedHashes, Places, append_new
+from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places, append_new, following
 from mnemolog.consumers.hearing import READ, SPOKEN, Heard, Zone, heard_of
 from mnemolog.domain.events import CandidatesExtracted, Draft, Recorded, SessionClosed
 from mnemolog.domain.gate.candidates import Candidate, stored
@@ -71,7 +71,7 @@ class Extracting:
         self._heard_at, self._closed = dict[str, int](), set[str]()
         if (place := places.get(extractor.version)) is not None:
             self.position, self._waiting = place["position"], place["waiting"]
-        self.following = Following("extraction", log, self.run_once)
+        self.background = following("extraction", log, self.run_once)
 
     def run_once(self, *, all_rest: bool = False) -> int:
         """Look at the next batch; how many positions it went on. all_rest: no session is waited for.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mnemolog.consumers.behind import DerivingLog, Following, KeyedHashes, Places, append_new
+from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places, append_new, following
 from mnemolog.consumers.hearing import SPOKEN, Heard, heard_of
 from mnemolog.domain.events import Draft, Json, SensitiveFound, ToolCalled
 from mnemolog.domain.gate.findings import Finding, Scanner, Sort, fingerprint, mask, scan
@@ -47,7 +47,7 @@ class Scanning:
         self._log, self._places, self._hashes, self._ids, self._clock = log, places, hashes, ids, clock
         self._actor, self._scanners, self._large = actor, scanners, large
         self.position = int(places.get(WORKER) or 0)
-        self.following = Following(WORKER, log, self.run_once)
+        self.background = following(WORKER, log, self.run_once)
 
     def run_once(self) -> int:
         """Look at the next batch; how many positions it went on."""

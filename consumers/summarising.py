@@ -12,13 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from threading import Event as Signal
-from threading import Thread
 from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from mnemolog.domain.errors import ErasedScope, IdempotencyConflict, StoreClosed, VersionConflict
+from mnemolog.domain.errors import ErasedScope, IdempotencyConflict, VersionConflict
 from mnemolog.domain.events import (
     Draft,
     Event,
@@ -45,10 +43,9 @@ from mnemolog.domain.summaries import (
 from mnemolog.projections import summaries_view
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.summaries_view import SessionState
-from mnemolog.projections.supervision import Supervisor, Trouble
+from mnemolog.projections.supervision import Background
 
 VIEW: Final = "summaries"
-_BACKOFF: Final = (0.1, 30.0)
 _PAUSE: Final = 0.2
 """Seconds between two looks while events keep coming."""
 
@@ -101,18 +98,17 @@ class Summarising:
         summariser: Summariser | None = None,
         rule: WindowRule | None = None,
         indexed_to: Callable[[], int] | None = None,
+        poll: float = 0.1,
     ) -> None:
         self._log, self._views, self._hashes, self._ids, self._clock = log, views, hashes, ids, clock
         self._actor, self._indexed_to = actor, indexed_to or log.head
         self._summariser, self.rule = summariser or Extractive(), rule or WindowRule()
         self.clean: Callable[[str], str] = lambda text: text
         self.on = True
-        self._looked = 0
+        self._looked, self._poll = 0, poll
         self._pending: set[str] = set()
         self.refused: Counter[str] = Counter()
-        self._stopping = Signal()
-        self._thread: Thread | None = None
-        self._supervisor = Supervisor(*_BACKOFF)
+        self.background = Background("summaries", self._go_round, log.wake)
 
     # One look ---------------------------------------------------------------------------------------------------
 
@@ -233,38 +229,11 @@ class Summarising:
 
     # In the background --------------------------------------------------------------------------------------------
 
-    @property
-    def trouble(self) -> Trouble:
-        """What went wrong in the background."""
-        return self._supervisor.trouble
-
-    def start(self, poll: float = 0.1) -> None:
-        """Write what is due in a daemon thread: soon after appends, and at least every `poll` seconds."""
-        if self._thread is None or not self._thread.is_alive():
-            self._stopping.clear()
-            self._thread = Thread(target=self._run, args=(poll,), name="mnemolog-summaries", daemon=True)
-            self._thread.start()
-
-    def stop(self, timeout: float = 10.0) -> None:
-        """End the thread after the session that it is at."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._log.wake()
-            self._thread.join(timeout)
-            self._thread = None
-
-    def _run(self, poll: float) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.run_once()
-                self._supervisor.worked()
-                self._log.wait(self._looked, poll)
-                self._stopping.wait(_PAUSE)
-            except StoreClosed:
-                return
-            except Exception as error:
-                self._supervisor.crashed(error)
-                self._stopping.wait(self._supervisor.delay)
+    def _go_round(self) -> None:
+        """Write what is due, then wait for more: a session rarely needs a summary the moment that it grows."""
+        self.run_once()
+        self._log.wait(self._looked, self._poll)
+        self.background.rest(_PAUSE)
 
 
 def raw_turn(recorded: Recorded) -> RawTurn | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from threading import Event as Flag
-from threading import RLock, Thread
+from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mnemolog.domain.errors import StoreClosed
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.ports import EventLog, LargeTexts
-from mnemolog.projections.supervision import Supervisor, Trouble
+from mnemolog.projections.supervision import Background, Supervisor, Trouble
 
 if TYPE_CHECKING:
     from mnemolog.consumers.embedding import EmbeddingWorker
@@ -86,14 +85,14 @@ class Vectorising:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
         self.clean: Callable[[str], str] = lambda text: text
-        self._lock, self._stopping = RLock(), Flag()
+        self._lock = RLock()
         self._opened: _Opened | None = None
         self._rows: VectorRows | None = None
         self._index: VectorIndex | None = None
         self._filler: IndexFiller | None = None
         self._looked = self._cleaned = 0
-        self._thread: Thread | None = None
-        self._worked, self._asked = Supervisor(*_BACKOFF), Supervisor(*_BACKOFF)
+        self._background = Background("vectors", self._go_round, log.wake, _BACKOFF)
+        self._asked = Supervisor(*_BACKOFF)
 
     # Keeping up --------------------------------------------------------------------------------------------------
 
@@ -108,39 +107,18 @@ class Vectorising:
             self._fill()
         return position
 
-    def start(self) -> None:
-        """Keep up in one daemon thread, if there is an embedder."""
-        if self._embedder is not None and (self._thread is None or not self._thread.is_alive()):
-            self._stopping.clear()
-            self._thread = Thread(target=self._run, name="mnemolog-vectors", daemon=True)
-            self._thread.start()
-
-    def stop(self, timeout: float = 30.0) -> None:
-        """End the thread after its current batch."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._log.wake()
-            self._thread.join(timeout)
-            self._thread = None
+    @property
+    def backgrounds(self) -> tuple[Background, ...]:
+        """The thread that keeps up, if there is an embedder."""
+        return () if self._embedder is None else (self._background,)
 
     def close(self) -> None:
         """Stop, and let go of the files. Idempotent."""
-        self.stop()
+        self._background.stop()
         with self._lock:
             for part in (self._index, self._rows):
                 if part is not None:
                     part.close()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._go_round()
-                self._worked.worked()
-            except StoreClosed:
-                return
-            except Exception as error:
-                self._worked.crashed(error)
-                self._stopping.wait(self._worked.delay)
 
     def _go_round(self) -> None:
         head = self._log.head()
@@ -293,7 +271,7 @@ class Vectorising:
         if self._embedder is None or self._stored() is None:
             return []
         opened = self._open()
-        lag, condition = opened.worker.lag(), "failing" if self._worked.trouble.backoff else "live"
+        lag, condition = opened.worker.lag(), "failing" if self._background.trouble.backoff else "live"
         found = [VectorLag("vectors", lag.space, lag.position, lag.head, condition)]
         filler = self._following(make=False)
         if filler is not None:
@@ -303,7 +281,7 @@ class Vectorising:
 
     def troubles(self) -> dict[str, Trouble]:
         """What went wrong since the start: in the background, and with the questions of readers."""
-        return {"vectors": self._worked.trouble, "the question's vector": self._asked.trouble}
+        return {"vectors": self._background.trouble, "the question's vector": self._asked.trouble}
 
     def rebuild_index(self) -> None:
         """Fill the index anew from the stored vectors, where there are any."""

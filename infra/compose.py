@@ -51,6 +51,7 @@ from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.reranking import Reranker, Reranking
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
+from mnemolog.projections.supervision import Background
 from mnemolog.projections.turn_tables import TurnTables
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
@@ -207,10 +208,19 @@ class Store:
             self.leadership.watch(lambda: self._take_over(lead), self._watch)
 
     def _start(self) -> None:
-        self.runner.start()
-        self.gate.start()
-        self.vectors.start()
-        self.summarising.start()
+        for one in self.backgrounds():
+            one.start()
+
+    def backgrounds(self) -> Iterator[Background]:
+        """What keeps up with the log: the views first, then what is derived."""
+        yield self.runner.background
+        yield from self.deriving()
+
+    def deriving(self) -> Iterator[Background]:
+        """What embeds, summarises and looks for statements and secrets."""
+        yield from self.gate.backgrounds
+        yield from self.vectors.backgrounds
+        yield self.summarising.background
 
     def _take_over(self, lead: Callable[[], None]) -> None:
         """The process that led is gone."""
@@ -255,12 +265,12 @@ class Store:
             return
         self.closed = True
         self.leadership.stop()
-        self.gate.stop()
-        self.summarising.stop()
+        for one in self.deriving():
+            one.stop()
         self.vectors.close()
         with suppress(MnemologError):  # a full disk must not keep the directory locked
             self.accesses.flush()
-        self.runner.stop()
+        self.runner.background.stop()
         self.views.close()
         self.log.close()
         self.vault.close()

@@ -55,7 +55,7 @@ class GateWorkers:
         self.extracting = [
             Extracting(log, places, hashes, ids, clock, directory, SCANNERS, one) for one in extractors
         ]
-        self._all = [self.scanning.following, *(one.following for one in self.extracting)]
+        self.backgrounds = (self.scanning.background, *(one.background for one in self.extracting))
 
     def adopt(self, policy: GatePolicy) -> None:
         """Decide by this policy from here on."""
@@ -74,16 +74,6 @@ class GateWorkers:
         signs = instructions(text) if tier < Tier.USER_STATED else ()
         found = [one.stored() for one in scan(text, QUICK)]
         return {"findings": tuple(found), "signs": tuple(sorted({sign.rule for sign in signs}))}
-
-    def start(self) -> None:
-        """Work in the background."""
-        for one in self._all:
-            one.start()
-
-    def stop(self) -> None:
-        """End every thread after its batch."""
-        for one in self._all:
-            one.stop()
 
     def catch_up(self) -> int:
         """Look, in this thread, at everything that is in the log now; the lowest position then."""
@@ -104,6 +94,6 @@ class GateWorkers:
 
     def troubles(self) -> Iterator[tuple[str, Trouble]]:
         """What went wrong in the background."""
-        yield "the search for secrets", self.scanning.following.trouble
+        yield "the search for secrets", self.scanning.background.trouble
         for one in self.extracting:
-            yield f"extraction by {one.extractor.version}", one.following.trouble
+            yield f"extraction by {one.extractor.version}", one.background.trouble

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from threading import Event, Lock, RLock, Thread
+from threading import Lock, RLock
 from typing import Final
 
 from sqlalchemy import Connection
@@ -25,7 +25,7 @@ from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
 from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
-from mnemolog.projections.supervision import Supervisor
+from mnemolog.projections.supervision import Background, Supervisor
 
 Progress = Callable[[int, int], None]
 """Called with (positions done, positions in all)."""
@@ -78,10 +78,10 @@ class Runner:
         self._lanes: dict[str, Lane] = {}
         self._shadows: dict[str, Lane] = {}
         self._rebuilds = {name: Lock() for name in self._shared}
-        self._supervisors = {name: Supervisor(*backoff) for name in [*self._shared, "runner"]}
-        self._stopping, self._paused, self._round = Event(), Event(), Lock()
+        self._supervisors = {name: Supervisor(*backoff) for name in self._shared}
+        self.background = Background("runner", self._go_round, log.wake, backoff)
+        """Keeps all views caught up. While it is held, readers still advance the views that they need."""
         self._switching = RLock()
-        self._thread: Thread | None = None
 
     # Opening and building ---------------------------------------------------------------------------------------
 
@@ -289,51 +289,15 @@ class Runner:
 
     # In the background -------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Keep all views caught up in one daemon thread."""
-        if self._thread is None or not self._thread.is_alive():
-            self._stopping.clear()
-            self._thread = Thread(target=self._run, name="mnemolog-runner", daemon=True)
-            self._thread.start()
-
-    def stop(self, timeout: float = 10.0) -> None:
-        """End the background thread after its current batch. `start` begins it again."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._log.wake()
-            self._thread.join(timeout)
-            self._thread = None
-
-    def pause(self) -> None:
-        """Hold the background thread; no batch of it is under way when this returns. Readers still catch up."""
-        self._paused.set()
-        with self._round:
-            pass
-
-    def resume(self) -> None:
-        self._paused.clear()
-
-    def _run(self) -> None:
-        thread = self._supervisors["runner"]
-        while not self._stopping.is_set():
-            try:
-                self._go_round()
-                thread.worked()
-            except Exception as error:
-                thread.crashed(error)
-                self._stopping.wait(thread.delay)
-
     def _go_round(self) -> None:
         seen = self._log.head()
-        with self._round:
-            behind = [] if self._paused.is_set() else self._behind(seen)
-            moved = [self._push(name) for name in behind]
+        behind = self._behind(seen)
+        moved = [self._push(name) for name in behind]
         if any(moved):
             if not any(self._is_behind(name, seen) for name in behind):
-                self._stopping.wait(_GATHERING)
-            return
-        if behind or self._paused.is_set():
-            self._stopping.wait(self._poll)
+                self.background.rest(_GATHERING)
+        elif behind:
+            self.background.rest(self._poll)
         else:
             self._log.wait(seen, self._poll)
 
@@ -375,9 +339,9 @@ class Runner:
         return [shared.projection for shared in self._shared.values()]
 
     def health(self) -> Health:
-        running = self._thread is not None and self._thread.is_alive()
         troubles = {name: supervisor.trouble for name, supervisor in self._supervisors.items()}
-        return Health(running, self._paused.is_set(), troubles)
+        troubles["runner"] = self.background.trouble
+        return Health(self.background.running, self.background.held, troubles)
 
     def lag(self) -> list[Lag]:
         """Every projection's place against the real head of the log, without advancing it."""
@@ -400,7 +364,7 @@ class Runner:
             return ViewCondition.STALE
         if self._supervisors[name].trouble.backoff:
             return ViewCondition.FAILING
-        return ViewCondition.PAUSED if self._paused.is_set() else ViewCondition.LIVE
+        return ViewCondition.PAUSED if self.background.held else ViewCondition.LIVE
 
     def parked(self, name: str) -> list[ParkedEvent]:
         """The events that are not in the view because they failed, or wait behind one that failed."""

@@ -1,11 +1,18 @@
-"""What went wrong in the background, and when to try again."""
+"""Work in the background: a thread that goes on, what went wrong in it, and when to try again."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event, Lock, Thread
+from typing import Final
 
+from mnemolog.domain.errors import StoreClosed
 from mnemolog.projections.parking import reason_of
+
+_HELD: Final = 0.02
+"""Seconds between two looks of a held thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +47,81 @@ class Supervisor:
     def worked(self) -> None:
         if self.trouble.backoff:
             self.trouble = Trouble(self.trouble.crashes, self.trouble.last_error)
+
+
+class Background:
+    """Repeats `step` in a daemon thread until it is stopped; one that crashes comes again after a while.
+
+    wake: ends a wait of the step early. backoff: seconds before the first repetition, and the most they double to.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[], object],
+        wake: Callable[[], None],
+        backoff: tuple[float, float] = (0.1, 30.0),
+    ) -> None:
+        self._name, self._step, self._wake = name, step, wake
+        self._stopping, self._held, self._turn = Event(), Event(), Lock()
+        self._thread: Thread | None = None
+        self.supervisor = Supervisor(*backoff)
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def held(self) -> bool:
+        return self._held.is_set()
+
+    @property
+    def trouble(self) -> Trouble:
+        """What went wrong since the start."""
+        return self.supervisor.trouble
+
+    def start(self) -> None:
+        """Begin, or begin again. Nothing happens where it runs."""
+        if not self.running:
+            self._stopping.clear()
+            self._thread = Thread(target=self._run, name=f"mnemolog-{self._name}", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End the thread after its present step, waited for at most `timeout` seconds."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._wake()
+            self._thread.join(timeout)
+            self._thread = None
+
+    def hold(self) -> None:
+        """No step is under way when this returns, and none begins before `resume`."""
+        self._held.set()
+        if self.running:
+            self._wake()
+        with self._turn:
+            pass
+
+    def resume(self) -> None:
+        self._held.clear()
+
+    def rest(self, seconds: float) -> None:
+        """For a step: let the time pass, unless it is stopped."""
+        self._stopping.wait(seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with self._turn:
+                    held = self.held
+                    if not held:
+                        self._step()
+                        self.supervisor.worked()
+                if held:
+                    self.rest(_HELD)
+            except StoreClosed:
+                return
+            except Exception as error:
+                self.supervisor.crashed(error)
+                self.rest(self.supervisor.delay)

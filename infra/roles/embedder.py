@@ -28,14 +28,12 @@ class EmbedderRole:
         self._store = store
 
     def run(self, stop: Event) -> None:
-        self._store.gate.start()
-        self._store.vectors.start()
-        self._store.summarising.start()
+        for one in self._store.deriving():
+            one.start()
         while not stop.wait(1.0):
             self._store.look_around()
-        self._store.gate.stop()
-        self._store.summarising.stop()
-        self._store.vectors.stop()
+        for one in self._store.deriving():
+            one.stop()
 
     def ready(self) -> bool:
         return all(trouble.backoff == 0 for trouble in self._troubles().values())
@@ -55,7 +53,7 @@ class EmbedderRole:
         return {
             **store.vectors.troubles(),
             **dict(store.gate.troubles()),
-            "summaries": store.summarising.trouble,
+            "summaries": store.summarising.background.trouble,
         }
 
 

@@ -168,13 +168,15 @@ class Operations:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Hold the background thread; reads still advance the views that they need."""
+        """Hold all work in the background; reads still advance the views that they need."""
         self._guard.enter_store(Action.OPERATE)
-        self._store.runner.pause()
         try:
+            for one in self._store.backgrounds():
+                one.hold()
             yield
         finally:
-            self._store.runner.resume()
+            for one in self._store.backgrounds():
+                one.resume()
 
     def parked(self, name: str | None = None) -> list[Parked]:
         """Events that a projection could not fold, and those that wait behind them."""
@@ -349,7 +351,7 @@ class Operations:
         """The background work of this process, and what went wrong in it."""
         yield from self._store.runner.health().troubles.items()
         yield from self._store.vectors.troubles().items()
-        yield "summaries' worker", self._store.summarising.trouble
+        yield "summaries' worker", self._store.summarising.background.trouble
         yield from self._store.gate.troubles()
         yield "the reranker", self._store.reranking.trouble
         yield "the look at other processes", self._store.leadership.trouble

@@ -128,7 +128,7 @@ def test_an_operator_of_all_scopes_runs_the_store(memory: Memory, principal: Pri
     for name, (_, call) in {**STORE_WIDE, **CALLS}.items():
         if name not in NEEDS_PARKED:
             call(seen, event, record)
-    seen._store.runner.resume()
+    seen._store.runner.background.resume()
     assert memory.operations.status().refused_access == 0
 
 

@@ -347,14 +347,14 @@ def test_promise_10_a_reader_without_stack_or_memory_parks_nobody(
         notes.lacks.__cause__ = error()
     with pytest.raises(type(notes.lacks)):
         runner.catch_up("notes")
-    runner.start()
+    runner.background.start()
     while not runner.health().troubles["notes"].crashes:
         time.sleep(0.005)
     assert places(runner) == []
     notes.lacks = None
     while runner.lag()[0].lag:
         time.sleep(0.005)
-    runner.stop()
+    runner.background.stop()
     assert texts(runner) == ["a", "poison", "b", "c", "d", "e", "f"]
 
 

@@ -126,7 +126,7 @@ def test_a_reader_sees_what_was_written_before_it_asked(tmp_path: Path) -> None:
     """A read advances the view itself and waits for nobody's poll."""
     log = FakeLog()
     runner = runner_over(log, tmp_path, Notes(), poll=5.0)
-    runner.start()
+    runner.background.start()
     try:
         started = time.monotonic()
         for number in range(20):
@@ -135,7 +135,7 @@ def test_a_reader_sees_what_was_written_before_it_asked(tmp_path: Path) -> None:
                 assert conn.execute(text("select count(*) from notes")).scalar_one() == number + 1
         assert time.monotonic() - started < 4
     finally:
-        runner.stop()
+        runner.background.stop()
 
 
 def test_a_position_that_is_not_written_stalls_a_read_for_a_bounded_time(tmp_path: Path) -> None:
@@ -170,20 +170,20 @@ def test_the_background_thread_follows_the_log_and_can_be_paused(tmp_path: Path)
     """Started it keeps up, paused it holds still although readers go on, stopped it ends."""
     log = FakeLog()
     runner = runner_over(log, tmp_path, Notes(), poll=0.02)
-    runner.start()
+    runner.background.start()
     log.turn("one")
     until(lambda: texts(runner) == ["one"])
-    runner.pause()
+    runner.background.hold()
     log.turn("two")
     time.sleep(0.1)
     assert texts(runner) == ["one"]
     assert runner.lag()[0].condition is ViewCondition.PAUSED
     runner.catch_up("notes")
     assert texts(runner) == ["one", "two"]
-    runner.resume()
+    runner.background.resume()
     log.turn("three")
     until(lambda: texts(runner) == ["one", "two", "three"])
-    runner.stop()
+    runner.background.stop()
     assert not runner.health().running
     assert not [thread for thread in threading.enumerate() if thread.name == "mnemolog-runner"]
 
@@ -206,7 +206,7 @@ def test_a_crash_restarts_with_backoff_and_is_visible(tmp_path: Path) -> None:
     runner = runner_over(log, tmp_path, Notes(), poll=0.01, backoff=(0.02, 0.05))
     log.failures = 4
     log.turn("one")
-    runner.start()
+    runner.background.start()
     seen = set[float]()
 
     def recovered() -> bool:
@@ -214,7 +214,7 @@ def test_a_crash_restarts_with_backoff_and_is_visible(tmp_path: Path) -> None:
         return texts(runner) == ["one"]
 
     until(recovered)
-    runner.stop()
+    runner.background.stop()
     trouble = runner.health().troubles["notes"]
     assert (trouble.crashes, trouble.backoff, runner.health().crashes) == (4, 0.0, 4)
     assert trouble.last_error is not None
@@ -229,11 +229,11 @@ def test_a_trouble_is_over_when_a_reader_was_quicker(tmp_path: Path) -> None:
     runner = runner_over(log, tmp_path, Notes(), poll=0.01, backoff=(60.0, 60.0))
     log.failures = 1
     log.turn("one")
-    runner.start()
+    runner.background.start()
     until(lambda: runner.health().crashes == 1)
     runner.catch_up("notes")
     until(lambda: not runner.health().troubles["notes"].backoff)
-    runner.stop()
+    runner.background.stop()
 
 
 class Full(Notes):
@@ -288,7 +288,7 @@ def test_a_rebuild_catches_up_with_what_is_written_meanwhile(tmp_path: Path) -> 
     """Writers and readers go on while a view is rebuilt, and nobody sees its position go backwards."""
     log = FakeLog()
     runner = runner_over(log, tmp_path, Notes(), batch_size=10, poll=0.01)
-    runner.start()
+    runner.background.start()
     for number in range(100):
         log.turn(f"turn {number}")
 
@@ -300,7 +300,7 @@ def test_a_rebuild_catches_up_with_what_is_written_meanwhile(tmp_path: Path) -> 
     runner.rebuild("notes", 10, write)
     assert runner.catch_up("notes") == log.head() == 110
     assert len(texts(runner)) == 110
-    runner.stop()
+    runner.background.stop()
 
 
 def test_no_position_goes_backwards_when_a_view_is_switched(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_what_was_appended_is_read_at_once_and_rebuilt_the_same(store: Store) ->
 
 def test_the_doorbell_of_the_log_wakes_the_runner(store: Store) -> None:
     """In the background the views follow an append within a moment, and closing waits for no poll."""
-    store.runner.start()
+    store.runner.background.start()
     for _ in range(5):
         time.sleep(0.05)
         write(store, TurnRecorded("user", "ring"))
@@ -74,5 +74,5 @@ def test_the_doorbell_of_the_log_wakes_the_runner(store: Store) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.001)
     started = time.monotonic()
-    store.runner.stop()
+    store.runner.background.stop()
     assert time.monotonic() - started < 1

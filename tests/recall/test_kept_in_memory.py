@@ -208,7 +208,7 @@ def test_promise_8_what_was_read_before_an_erasure_is_not_kept_after_it(memory: 
 def test_promise_8_no_read_looks_at_a_view_without_an_erasure_that_was_heard_of(memory: Memory) -> None:
     """Also one that asks for an older position: else it would keep again what was erased."""
     first = memory.record_turn(U1, role="user", content="the walrus sleeps", author="Zoltan")
-    memory._store.runner.pause()
+    memory._store.runner.background.hold()
     hits(memory)
     memory.record_turn(U1, role="user", content="lunch")
     store = memory._store

@@ -300,15 +300,15 @@ def test_an_error_in_one_session_leaves_the_others_alone(memory: Memory) -> None
 def test_the_background_thread_writes_what_is_due(memory: Memory) -> None:
     """Started and stopped, it leaves the summary written."""
     writer = worker(memory, rule=SMALL)
-    writer.start(poll=0.01)
+    writer.background.start()
     talk(memory, S1, *CHAT)
     for _ in range(200):
         if written(memory):
             break
         memory.wait(memory.operations.status().head, 0.05)
-    writer.stop()
+    writer.background.stop()
     assert written(memory) >= 1
-    assert writer.trouble.crashes == 0
+    assert writer.background.trouble.crashes == 0
 
 
 def test_a_summary_has_the_trust_of_a_machine(memory: Memory) -> None:

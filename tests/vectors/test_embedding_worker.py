@@ -248,12 +248,13 @@ def test_a_failing_embedder_is_tried_again(world: World) -> None:
     world.embedder.before = fail
     world.talk("one", "two")
     vectors = Vectorising(world.log, Stored(world), lambda: world.embedder)
-    vectors.start()
+    (background,) = vectors.backgrounds
+    background.start()
     for _ in range(200):
         if world.worker.lag().lag == 0:
             break
         world.log.wait(99, 0.05)
-    vectors.stop()
+    background.stop()
     trouble = vectors.troubles()["vectors"]
     assert world.worker.lag().lag == 0 and trouble.crashes == 1
     assert "must not" not in (trouble.last_error or "")
