@@ -47,6 +47,8 @@ class Scanning:
         self._log, self._places, self._hashes, self._ids, self._clock = log, places, hashes, ids, clock
         self._actor, self._scanners, self._large = actor, scanners, large
         self.position = int(places.get(WORKER) or 0)
+        self.settled = self.position, log.head()
+        """Up to where it has looked, and up to which position what it found until then lies at most."""
         self.background = following(WORKER, log, self.run_once)
 
     def run_once(self) -> int:
@@ -57,6 +59,7 @@ class Scanning:
         drafts = [self._draft(one, found, began_at) for one in heard if (found := list(self._found(one)))]
         append_new(self._log, drafts)
         moved, self.position = page.position - self.position, page.position
+        self.settled = self.position, self._log.head()
         if moved:
             self._places.put(WORKER, self.position)
         return moved
@@ -116,13 +119,13 @@ class Scanning:
 
 
 class Masking:
-    """Hides what the scanners find in a text. position: up to which the view has it hidden already.
+    """Hides what the scanners find in a text. sorts: what is hidden; the policy's.
 
-    sorts: what is hidden; the policy's.
+    hidden: up to which position the view that a text was read from has it hidden already.
     """
 
-    def __init__(self, scanners: Sequence[Scanner], position: Callable[[], int]) -> None:
-        self._scanners, self._position = scanners, position
+    def __init__(self, scanners: Sequence[Scanner]) -> None:
+        self._scanners = scanners
         self.sorts: frozenset[Sort] = DEFAULT.gate.masked
         self._known: OrderedDict[tuple[str, int, int], tuple[Finding, ...]] = OrderedDict()
 
@@ -140,14 +143,14 @@ class Masking:
         ]
         return mask(text[start:end], clipped)
 
-    def row(self, row: TurnRow) -> TurnRow:
+    def row(self, row: TurnRow, hidden: int) -> TurnRow:
         """A turn as it may be shown."""
-        found = () if row.position <= self._position() else self._scanned(row.event_id, WHOLE, row.text)
+        found = () if row.position <= hidden else self._scanned(row.event_id, WHOLE, row.text)
         return row._replace(text=mask(row.text, found)) if found else row
 
-    def passage(self, row: TurnRow, passage: PassageRow | None) -> PassageRow | None:
+    def passage(self, row: TurnRow, passage: PassageRow | None, hidden: int) -> PassageRow | None:
         """A passage of a turn as it may be shown."""
-        if passage is None or row.position <= self._position():
+        if passage is None or row.position <= hidden:
             return passage
         found = self._scanned(row.event_id, passage.start, passage.text)
         return replace(passage, text=mask(passage.text, found)) if found else passage

@@ -164,15 +164,15 @@ class Store:
                 self.forget()
             if PolicyAdopted.topic in topics:
                 self.adopt(adopted_policy(self.log) or DEFAULT_POLICY)
-            if page.position <= after:
+            if len(page.events) < _PAGE:
                 return
             after = page.position
 
     def forget(self) -> None:
         """Drop what is kept in memory between questions, as after an erasure."""
-        self.tables.forget()
-        self.records.forget()
-        self.vectors.forget()
+        for kept in (self.tables, self.records, self.vectors, self.gate):
+            kept.forget()
+        self.runner.forget_words()
 
     def zone_of(self, scope: Scope) -> tzinfo | None:
         """The time zone that the scope's session was opened with, if any."""

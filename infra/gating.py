@@ -51,7 +51,7 @@ class GateWorkers:
     ) -> None:
         places = Places(path / PLACES_FILE)
         self.scanning = Scanning(log, places, hashes, ids, clock, directory.actor, SCANNERS, large)
-        self.masking = Masking(QUICK, lambda: self.scanning.position)
+        self.masking = Masking(QUICK)
         self.extracting = [
             Extracting(log, places, hashes, ids, clock, directory, SCANNERS, one) for one in extractors
         ]
@@ -62,6 +62,12 @@ class GateWorkers:
         self.masking.sorts = policy.masked
         for one in self.extracting:
             one.gate = policy
+
+    def forget(self) -> None:
+        """Drop what is remembered of texts, as after an erasure."""
+        for one in (self.masking, *(each.extractor for each in self.extracting)):
+            if hasattr(one, "forget"):
+                one.forget()
 
     @staticmethod
     def examined(text: str, tier: Tier) -> dict[str, Any]:

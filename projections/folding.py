@@ -101,6 +101,12 @@ class Lane:
         self._partitions, self._place = partitions, place
         self._state: ViewState | None = None
 
+    @property
+    def has_parked(self) -> bool:
+        """Whether events were set aside, or may have been: while a batch is under way, nobody knows."""
+        state = self._state
+        return state is None or state.parked or bool(state.dismissed)
+
     def prepare(self) -> None:
         """Make the tables of an empty view file, with the dismissals of the whole log; nothing where they are made."""
         dismissed, head = list(self._dismissals()), self._log.head()

@@ -117,7 +117,7 @@ class HybridSearch:
         records = self._curated.lexical.postings(at.records, list(at.record_scopes), named)
         judged = self._records.of(at.records, at.record_scopes, question.now, at.record_epoch)
         keep = self._tables.of if turns.docs <= WHOLE else self._tables.of_large
-        table = keep(at.turns, at.turn_scopes, turns.docs, at.turn_epoch)
+        table = keep(at.turns, at.turn_scopes, turns, at.turn_epoch)
         words = self._worded(terms, at, table, judged.table, (turns, records, pieces))
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
         limit, size = max(BEST, question.k), turns.docs + pieces.docs
@@ -296,10 +296,9 @@ def _best_passages(asked: _Asked, keys: Collection[int]) -> dict[int, int]:
     """Position → number of the passage that answers best, of those of these turns that have one that says anything."""
     lexical: dict[int, dict[int, float]] = {}
     pieces = asked.words.pieces
-    for number, score in zip(pieces.docs.tolist(), pieces.scores.tolist(), strict=True):
-        position = place_of(number)[0]
-        if position in keys:
-            lexical.setdefault(position, {})[number] = score
+    of_these = np.isin(pieces.docs // PARTS, np.fromiter(keys, np.int64, len(keys)))
+    for number, score in zip(pieces.docs[of_these].tolist(), pieces.scores[of_these].tolist(), strict=True):
+        lexical.setdefault(place_of(number)[0], {})[number] = score
     dense: dict[int, dict[int, float]] = {}
     if asked.cosines is not None and len(asked.cosines.passages.positions):
         for number, cosine in of_events(asked.cosines.passages, keys).mapping().items():

@@ -127,6 +127,14 @@ class Forgetful(Protocol):
         """Called after a roll back, and before the same instance folds into another file."""
 
 
+@runtime_checkable
+class RemembersWords(Protocol):
+    """A projection that remembers what words of texts and names turn into."""
+
+    def forget_words(self) -> None:
+        """Called after an erasure."""
+
+
 @dataclass(frozen=True, slots=True)
 class ViewSize:
     """Bytes of one view file with its write-ahead log."""

@@ -7,11 +7,9 @@ the reader's now, but only from one bound in time to the next, so between two of
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
@@ -22,6 +20,7 @@ from mnemolog.domain.records import READABLE, Record, Status, microseconds
 from mnemolog.domain.revision import standing, standing_alone
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
+from mnemolog.projections.kept import Kept
 
 if TYPE_CHECKING:  # brings numpy along
     from mnemolog.projections.ranking import RecordTable
@@ -90,10 +89,8 @@ class RecordTables:
     """The records of the scopes that were asked for last. Thread-safe."""
 
     def __init__(self, curated: Curated, kept: int = KEPT_RECORDS) -> None:
-        self._kept, self._lock = kept, Lock()
-        self._tables: OrderedDict[frozenset[ScopeIds], _Table] = OrderedDict()
-        self._aspects: dict[tuple[str, int], Aspect | None] = {}
-        self._size = self.epoch = 0
+        self._tables = Kept[frozenset[ScopeIds], _Table](kept)
+        self._aspects = Kept[tuple[str, int], tuple[Aspect | None]](kept)
         self._lexical = curated.lexical
         records, changes = curated.tables.records.c, curated.tables.changes.c
         inside: Any = bindparam("scopes", expanding=True)
@@ -113,12 +110,11 @@ class RecordTables:
             return _judged({}, {}, -_NEVER, _NEVER)
         name, numbers = frozenset(scopes.values()), {"scopes": list(scopes)}
         changes: _Changes = tuple((scope, change) for scope, change in conn.execute(self._changes, numbers))
-        with self._lock:
-            table = self._tables.get(name)
+        table = self._tables.get(name)
         if table is None or table.changes != changes:
             rows = conn.execute(self._sketched, numbers).fetchall()
             table = _table(changes, rows, self._lexical.lengths(conn, [row[0] for row in rows]))
-            self._keep(name, table, epoch)
+            self._tables.put(name, table, table.size, epoch)
         return table.at(microseconds(now))
 
     def texts(self, conn: Connection, scopes: Collection[int]) -> dict[int, str]:
@@ -129,34 +125,21 @@ class RecordTables:
     def aspect(self, record: Record, text: str, epoch: int) -> Aspect | None:
         """What a record tells of its project. What it says is not kept, only what it was taken for."""
         name = record.id, record.version
-        with self._lock:
-            if name in self._aspects:
-                return self._aspects[name]
-        found = aspect_of(record.kind, text)
-        with self._lock:
-            if epoch == self.epoch:
-                if len(self._aspects) >= self._kept:
-                    self._aspects.clear()
-                self._aspects[name] = found
-        return found
+        known = self._aspects.get(name)
+        if known is None:
+            known = (aspect_of(record.kind, text),)
+            self._aspects.put(name, known, 1, epoch)
+        return known[0]
+
+    @property
+    def epoch(self) -> int:
+        """As of `Kept`."""
+        return self._tables.epoch
 
     def forget(self) -> None:
         """Drop everything, as after an erasure, also what reads that are under way have seen."""
-        with self._lock:
-            self.epoch += 1
-            self._tables.clear()
-            self._aspects.clear()
-            self._size = 0
-
-    def _keep(self, name: frozenset[ScopeIds], table: _Table, epoch: int) -> None:
-        with self._lock:
-            if epoch != self.epoch:
-                return
-            old = self._tables.pop(name, None)
-            self._size += table.size - (0 if old is None else old.size)
-            self._tables[name] = table
-            while self._size > self._kept and self._tables:
-                self._size -= self._tables.popitem(last=False)[1].size
+        self._tables.forget()
+        self._aspects.forget()
 
 
 def _judged(records: Mapping[int, Record], lengths: Mapping[int, int], since: float, until: float) -> Judged:

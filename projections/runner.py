@@ -24,7 +24,7 @@ from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_othe
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
-from mnemolog.projections.ports import Clock, EventLog, Projection, ViewStore
+from mnemolog.projections.ports import Clock, EventLog, Projection, RemembersWords, ViewStore
 from mnemolog.projections.supervision import Background, Supervisor
 
 Progress = Callable[[int, int], None]
@@ -338,6 +338,12 @@ class Runner:
         """All that it runs."""
         return [shared.projection for shared in self._shared.values()]
 
+    def forget_words(self) -> None:
+        """Drop what projections remember of texts and names, as after an erasure."""
+        for shared in (*self._shared.values(), *self._others.values()):
+            if isinstance(shared.projection, RemembersWords):
+                shared.projection.forget_words()
+
     def health(self) -> Health:
         troubles = {name: supervisor.trouble for name, supervisor in self._supervisors.items()}
         troubles["runner"] = self.background.trouble
@@ -371,6 +377,10 @@ class Runner:
         lane = self._lane(name)
         with self._views.connect(name) as conn:
             return lane.parking.rows(conn)
+
+    def has_parked(self, name: str) -> bool:
+        """Whether the view, as this process knows it, may lack an event that was parked or dismissed."""
+        return self._lane(name).has_parked
 
     def parked_owner(self, name: str, owner: str) -> bool:
         """Whether events of this owner are parked, so that a read of the view is not complete for it."""

@@ -54,8 +54,9 @@ class TurnTable:
         return int(self.positions[-1]) if len(self) else 0
 
     @property
-    def nbytes(self) -> int:
-        return 8 * sum(len(getattr(self, name)) for name in _COLUMNS)
+    def tokens(self) -> int:
+        """Of all turns together."""
+        return int(self.lengths.sum())
 
     def with_more(self, rows: Sequence[Sketch], lengths: Mapping[int, int]) -> TurnTable:
         """The same with the turns that came behind."""

@@ -277,6 +277,10 @@ class Turns:
     def purge(self, conn: Connection) -> None:
         self.index.optimize(conn)
         self.passages.index.optimize(conn)
+        self.forget_words()
+
+    def forget_words(self) -> None:
+        """Drop what is remembered of texts and speakers, as after an erasure."""
         self.analyzer.forget()
         self._known.clear()
 

@@ -112,6 +112,10 @@ class ModelExtractor:
         self._failures.clear()
         return found
 
+    def forget(self) -> None:
+        """Drop what answers are remembered, as after an erasure: to ask again costs a request."""
+        self._known = {}
+
     def _batches(self, sources: Sequence[Source]) -> Iterator[list[int]]:
         """Places of sources that fit into one request each; a long one has its own."""
         batch, size = list[int](), 0

@@ -219,7 +219,7 @@ class Contexts:
         view = views.of("turns", asked.scope)
         rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
         hide = self._store.gate.masking.row
-        spoken = [hide(row) for row in reversed(rows) if row.role != "system"]
+        spoken = [hide(row, views.hidden) for row in reversed(rows) if row.role != "system"]
         covered = summary.last if summary is not None and summary.session == asked.session else 0
         keep = self._store.policy.summaries.keep
         return [row for at, row in enumerate(spoken) if at < keep or row.position > covered]
@@ -244,7 +244,7 @@ class Contexts:
 
     def _incomplete(self, asked: Asked, views: Views) -> bool:
         ids = self._guard.noting_ids(asked.scope)
-        return any(views.is_parked(view, ids) for view in _READ)
+        return any(views.is_parked(view, ids) for view in views.opened)
 
     def _handed_over(self, asked: Asked, made: Assembly, incomplete: bool) -> Context:
         """Look at each entry again where the log has moved on, then append the receipt."""

@@ -55,6 +55,9 @@ class Views:
         self._guard, self._scopes, self._at_least = guard, scopes, at_least
         # Taken before anything is read, so that what was read before an erasure is not kept after it.
         self.turn_epoch, self.record_epoch = guard.store.tables.epoch, guard.store.records.epoch
+        self._scanned, self._settled = guard.store.gate.scanning.settled
+        self.hidden = 0
+        """Up to which position the view of turns, once it is open, hides what was found in them."""
         self._stack = ExitStack()
         self._conns: dict[str, Connection] = {}
         self._tenants: dict[str, str | None] = {}
@@ -78,6 +81,11 @@ class Views:
             view = self._seen[name, scope, exact] = View(conn, seen)
         return view
 
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """The views that were asked for so far."""
+        return tuple(self._conns)
+
     def is_parked(self, name: str, ids: ScopeIds) -> bool:
         """Whether events of the scope's owner are set aside, so that the view lacks them."""
         conn = self._opened(name)
@@ -100,9 +108,12 @@ class Views:
         conn = self._conns.get(name)
         if conn is None:
             store = self._guard.store
-            at_least = None if self._at_least is None else max(self._at_least, store.erased)
+            # What was erased or found to be hidden by then is so in the view, whatever position was asked for.
+            at_least = None if self._at_least is None else max(self._at_least, store.erased, self._settled)
             read = store.runner.read(name, at_least)
             conn = self._conns[name] = self._stack.enter_context(read)
+            if name == "turns" and not store.settings.workers and not store.runner.has_parked(name):
+                self.hidden = self._scanned
         return conn
 
 
@@ -262,10 +273,11 @@ class Reader:
             if record is not None:
                 return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
         row = self.require(scope, id)
-        with self._view("turns", scope, None, frozenset()) as view:
+        with self.views(None) as views:
+            view = views.of("turns", scope)
             turn = turns_view.get(view.conn, id, view.scopes)
         if turn is not None:
-            return self._named([turn_hit(self._store.gate.masking.row(turn))])[0]
+            return self._named([turn_hit(self._store.gate.masking.row(turn, views.hidden))])[0]
         if row.erased:
             return FORGOTTEN
         raise NotFound(f"event {id} is a {row.topic}: `log` shows it")

@@ -125,7 +125,7 @@ class Recaller:
         )
         reranks = self._store.reranking.enabled
         wanted = replace(question, k=max(k, RERANKED)) if reranks else question
-        found = self._rows(self._search.search(wanted, places), places, question.now)
+        found = self._rows(self._search.search(wanted, places), places, question.now, views.hidden)
         return self._reranked(question.text, found)[:k] if reranks else found
 
     @property
@@ -187,7 +187,7 @@ class Recaller:
         lifted = [one.lifted(lift) for one, lift in zip(found, reranked(scores, len(found)), strict=True)]
         return sorted(lifted, key=lambda one: one.ranked.score, reverse=True)
 
-    def _rows(self, ranking: Ranking, at: Places, now: datetime) -> list[Found]:
+    def _rows(self, ranking: Ranking, at: Places, now: datetime, hidden: int) -> list[Found]:
         keys = [one.candidate.key for one in ranking.ranked]
         turns = [key for key in keys if key > 0]
         rows = turns_view.at(at.turns, turns, at.turn_scopes)
@@ -203,7 +203,7 @@ class Recaller:
             key = one.candidate.key
             if key in rows:
                 row, passage = rows[key], parts.get(key)
-                whole.append(Found(hide.row(row), one, hide.passage(row, passage)))
+                whole.append(Found(hide.row(row, hidden), one, hide.passage(row, passage, hidden)))
             elif (
                 -key in records and records[-key].content is not None and self._reader.may_read(records[-key])
             ):

@@ -16,6 +16,7 @@ from mnemolog import Hit, Memory, Scope
 from mnemolog.domain.records import Record
 from mnemolog.projections import hybrid
 from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.kept import Kept
 from mnemolog.projections.record_tables import RecordTables
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -179,12 +180,12 @@ def test_promise_8_nothing_that_was_erased_stays_in_memory(memory: Memory) -> No
     memory.record_turn(U1, role="user", content="the zyxwombat sleeps", author="Mina")
     memory.remember(U1, "the zyxwombat swims")
     hits(memory)
-    assert "zyxwombat" not in repr(memory._store.records._tables)
-    assert "zyxwombat" not in repr(memory._store.tables._tables)
-    assert "Mina" in repr(memory._store.tables._tables)
+    assert "zyxwombat" not in repr(memory._store.records._tables._entries)
+    assert "zyxwombat" not in repr(memory._store.tables._tables._entries)
+    assert "Mina" in repr(memory._store.tables._tables._entries)
     memory.erase(Scope("acme"), subject="u-1").apply()
-    assert not memory._store.tables._tables
-    assert not memory._store.records._tables
+    assert not memory._store.tables._tables._entries
+    assert not memory._store.records._tables._entries
 
 
 def test_promise_8_what_was_read_before_an_erasure_is_not_kept_after_it(memory: Memory) -> None:
@@ -196,13 +197,14 @@ def test_promise_8_what_was_read_before_an_erasure_is_not_kept_after_it(memory: 
     with memory._reader.views(None) as views:
         turns, records = views.of("turns", U1), views.of("curated", U1)
         store.forget()
-        documents = store.turns.index.matches(turns.conn, list(turns.scopes), []).docs
+        documents = store.turns.index.postings(turns.conn, list(turns.scopes), [])
         table = store.tables.of(turns.conn, turns.scopes, documents, views.turn_epoch)
         judged = store.records.of(records.conn, records.scopes, NOW, views.record_epoch)
         (record,) = judged.records.values()
         assert store.records.aspect(record, "the goal is to swim", views.record_epoch) is not None
     assert "Zoltan" in table.authors and record.id == receipt.record_id
-    assert not store.tables._tables and not store.records._tables and not store.records._aspects
+    kept = store.tables._tables, store.records._tables, store.records._aspects
+    assert not any(one._entries for one in kept)
 
 
 def test_promise_8_no_read_looks_at_a_view_without_an_erasure_that_was_heard_of(memory: Memory) -> None:
@@ -219,13 +221,53 @@ def test_promise_8_no_read_looks_at_a_view_without_an_erasure_that_was_heard_of(
 
 
 def test_as_many_records_are_kept_as_there_is_room_for(memory: Memory) -> None:
-    """What was asked for longest ago goes first."""
+    """More than there is room for is judged all the same, and takes the room of nothing else."""
     tables = RecordTables(memory._store.curated, kept=3)
     for number in range(4):
         state(memory, number)
     assert judged(memory, tables, NOW) == judged_anew(memory, NOW)
-    assert not tables._tables
-    assert tables._size == 0
+    assert not tables._tables._entries
+    assert tables._tables._size == 0
+
+
+def test_what_was_asked_for_longest_ago_goes_first() -> None:
+    """An answer from memory counts as asking; what is larger than all the room is not kept, and drops nothing."""
+    kept = Kept[str, str](2)
+    for name in "ab":
+        kept.put(name, name.upper(), 1, 0)
+    assert kept.get("a") == "A"
+    kept.put("c", "C", 1, 0)
+    kept.put("d", "D", 3, 0)
+    assert [kept.get(name) for name in "abcd"] == ["A", None, "C", None]
+    kept.put("a", "AA", 2, 0)
+    assert [kept.get(name) for name in "ac"] == ["AA", None]
+    kept.forget()
+    kept.put("a", "A", 1, 0)
+    assert kept.get("a") is None and kept.epoch == 1
+
+
+def test_a_turn_that_was_masked_scores_as_if_it_were_read_anew(memory: Memory) -> None:
+    """Masking makes a turn shorter; what is kept in memory of its scope follows, also after another policy."""
+    memory.record_turn(
+        U1, role="user", content="my walrus pays by card 4111 1111 1111 1111 and 010-1234-5678"
+    )
+    memory.record_turn(U1, role="user", content="the walrus sleeps")
+    memory.operations.extract()
+    hits(memory)
+    assert hits(memory) == hits(memory, anew=True)
+    memory.operations.adopt_policy("version: 1\npersonal:\n  phone: keep\n")
+    assert hits(memory) == hits(memory, anew=True)
+
+
+def test_promise_8_words_of_an_erased_turn_leave_the_memory_of_every_process(memory: Memory) -> None:
+    """What was remembered of words and speakers goes when an erasure is heard of, whoever erased."""
+    memory.record_turn(U1, role="user", content="the zyxwombat sleeps", author="Zoltan")
+    hits(memory)
+    turns = memory._store.turns
+    assert "zyxwombat" in turns.analyzer._words
+    assert "Zoltan" in repr(turns._known)
+    memory._store.forget()
+    assert not turns.analyzer._words and not turns._known
 
 
 def test_the_view_judges_single_records_alike(memory: Memory) -> None:
