@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from threading import RLock
 from typing import Final
 
 from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places, append_new, following
 from mnemolog.consumers.hearing import SPOKEN, Heard, heard_of
 from mnemolog.domain.events import Draft, Json, SensitiveFound, ToolCalled
-from mnemolog.domain.gate.findings import Finding, Scanner, Sort, fingerprint, mask, scan
-from mnemolog.domain.passages import INDEXED, LARGE, WHOLE, passages, readable
+from mnemolog.domain.gate.findings import (
+    OVERLAP,
+    Finding,
+    Scanner,
+    Sort,
+    apart,
+    clipped,
+    fingerprint,
+    mask,
+    scan,
+)
+from mnemolog.domain.passages import INDEXED, LARGE, WHOLE, Passage, passages, readable
 from mnemolog.domain.policy import DEFAULT
 from mnemolog.domain.principal import Role, Tier
 from mnemolog.domain.scope import SESSION_LEVELS
@@ -84,8 +95,8 @@ class Scanning:
 
     def _found(self, heard: Heard) -> Iterator[Json]:
         key = self._hashes.keyed_hash(heard.home, b"fingerprints", b"")
-        for part, text in self._texts(heard):
-            for one in self._scan(text):
+        for part, text, findings in self._texts(heard):
+            for one in findings:
                 yield {
                     "part": part,
                     "sort": one.sort.value,
@@ -102,17 +113,31 @@ class Scanning:
         except Exception:
             return (Finding(Sort.SECRET, 0, len(text), "cannot be looked through"),)
 
-    def _texts(self, heard: Heard) -> Iterator[tuple[int, str]]:
-        """What the view shows of it: its text, and the passages of a large one."""
+    def _texts(self, heard: Heard) -> Iterator[tuple[int, str, tuple[Finding, ...]]]:
+        """What the view shows of it, its text and the passages of a large one, with what is found in each.
+
+        What a passage or the preview has only a part of is found in the whole.
+        """
         shown = shown_text(heard.recorded.event)
-        if shown is not None:
-            yield WHOLE, shown
         whole = whole_text(heard.recorded, self._large)
         if whole is None or len(whole) <= LARGE:
+            if shown is not None:
+                yield WHOLE, shown, self._scan(shown)
             return
         called = isinstance(heard.recorded.event, ToolCalled)
-        for part, start, end in passages(whole, INDEXED):
-            yield part, readable(whole[start:end]) if called else whole[start:end]
+        pieces = passages(whole, INDEXED)
+        found = () if called else [one for span in _runs(pieces) for one in self._around(whole, *span)]
+        if shown is not None:
+            yield WHOLE, shown, apart([*self._scan(shown), *_previewed(found, whole, shown)])
+        for part, start, end in pieces:
+            text = readable(whole[start:end]) if called else whole[start:end]
+            yield part, text, self._scan(text) if called else clipped(found, start, end)
+
+    def _around(self, whole: str, start: int, end: int) -> tuple[Finding, ...]:
+        """What is found in whole[start:end], of which what begins before it and ends behind it is seen, too."""
+        low = max(0, start - OVERLAP)
+        found = self._scan(whole[low : end + OVERLAP])
+        return tuple(replace(one, start=one.start + low, end=one.end + low) for one in found)
 
     def _draft(self, heard: Heard, found: Sequence[Json], began_at: int) -> Draft:
         envelope, home = heard.recorded.envelope, heard.home
@@ -136,6 +161,31 @@ class Scanning:
         )
 
 
+def _runs(pieces: Sequence[Passage]) -> Iterator[tuple[int, int]]:
+    """From where to where passages lie side by side."""
+    start, before = pieces[0].start, pieces[0]
+    for piece in pieces[1:]:
+        if piece.part != before.part + 1:
+            yield start, before.end
+            start = piece.start
+        before = piece
+    yield start, before.end
+
+
+def _previewed(found: Iterable[Finding], whole: str, shown: str) -> Iterator[Finding]:
+    """What was found in a text, as places in what the event shows of it: its beginning and its end."""
+    head, tail = _alike(whole, shown), _alike(reversed(whole), reversed(shown))
+    every, behind = list(found), len(shown) - tail
+    yield from clipped(every, 0, head)
+    for one in clipped(every, len(whole) - tail, len(whole)):
+        yield replace(one, start=one.start + behind, end=one.end + behind)
+
+
+def _alike(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 class Masking:
     """Hides what the scanners find in a text. sorts: what is hidden; the policy's.
 
@@ -154,13 +204,8 @@ class Masking:
 
     def range(self, text: str, start: int, end: int) -> str:
         """Characters [start, end) of the text with a word in place of what a finding covers."""
-        found = [
-            one for one in self._of_policy(scan(text, self._scanners)) if one.start < end and one.end > start
-        ]
-        clipped = [
-            replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start) for one in found
-        ]
-        return mask(text[start:end], clipped)
+        found = self._of_policy(scan(text, self._scanners))
+        return mask(text[start:end], clipped(found, start, end))
 
     def row(self, row: TurnRow, hidden: int) -> TurnRow:
         """A turn as it may be shown."""
