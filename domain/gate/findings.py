@@ -68,7 +68,7 @@ class Finding:
         return {"sort": self.sort.value, "start": self.start, "end": self.end, "rule": self.rule}
 
 
-WINDOW: Final = 40_000
+WINDOW: Final = 100_000
 """Characters that a scanner gets at a time."""
 OVERLAP: Final = 9_000
 """Characters of a window that the next one has, too: more than any finding is long."""
