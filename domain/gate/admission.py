@@ -202,7 +202,7 @@ def admit(
     """Judges one candidate. known: records of the same scope that it may repeat, quarantined and rejected ones too."""
     found = tuple(one for one in source.findings if _overlap((one.start, one.end), candidate.span))
     kept = _masked(candidate, source, policy, found)
-    topic = _topic(candidate.content, policy)
+    topic = topic_of(candidate.content, policy)
     verdicts: list[Verdict] = []
     for check in _CHECKS:
         for verdict in check(_Case(candidate, kept, source, policy, found, topic)):
@@ -363,7 +363,7 @@ def _shape(case: _Case) -> Iterator[Verdict]:
 # Consent and topic ---------------------------------------------------------------------------------------------------
 
 
-def _topic(content: str, policy: AdmissionPolicy) -> str | None:
+def topic_of(content: str, policy: AdmissionPolicy) -> str | None:
     """The strictest topic whose words occur in it."""
     folded = normal_form(content).casefold()
     about = [

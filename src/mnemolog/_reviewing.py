@@ -1,4 +1,4 @@
-"""What waits for a person, what they decide, what they agree to; and why memory holds something, or does not."""
+"""What waits for a person, and what they decide; and why memory holds something, or does not."""
 
 from __future__ import annotations
 
@@ -7,37 +7,33 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
-from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
-from mnemolog._stating import Acting, Stater
-from mnemolog._writing import About, Writer
+from mnemolog._stating import Acting, Stater, said
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
     ConflictResolved,
-    ConsentGranted,
-    ConsentWithdrawn,
     QuarantineReviewed,
     Receipt,
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
-from mnemolog.domain.principal import ALLOWED, Action, Tier, turn_tier
+from mnemolog.domain.principal import ALLOWED, Action, Tier
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
 from mnemolog.projections.gate_reads import OutcomeRow
 from mnemolog.results import Outcome, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
+_KEPT: Final = frozenset({"admitted", "evidence"})
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
 
 
 class Review:
     """The queue of what waits for a person, and their decisions. For users and operators; they outlive every policy."""
 
-    def __init__(self, guard: Guard, writer: Writer, reader: Reader, stater: Stater, eraser: Eraser) -> None:
-        self._guard, self._writer, self._reader, self._stater = guard, writer, reader, stater
-        self._eraser, self._store = eraser, guard.store
+    def __init__(self, guard: Guard, reader: Reader, stater: Stater) -> None:
+        self._guard, self._reader, self._stater, self._store = guard, reader, stater, guard.store
 
     def list(
         self, scope: Scope, *, status: Sequence[str] = WAITING, limit: int = 100
@@ -86,15 +82,13 @@ class Review:
         """How a record came to be what it is: what was found where, what people did, and what it stands against."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, record_id)
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
         with self._reader.view(scope) as view:
-            found = [self._outcome(each, view) for each in self._of_record(view, row.stream)]
             record = self._reader.shown(view, row.stream)
-            peers = self._reader.competing(view, row.stream)
-        if not reviews:
             found = [
-                one if one.status in ("admitted", "evidence") else replace(one, content=None) for one in found
+                self._open_to(self._outcome(each, view), record is not None)
+                for each in self._of_record(view, row.stream)
             ]
+            peers = self._reader.competing(view, row.stream)
         steps = tuple(self._reader.history(scope, row.stream)) if record is not None else ()
         return Why(row.stream, record, tuple(found), steps, tuple(peers))
 
@@ -102,55 +96,12 @@ class Review:
         """What became of an event: what was found in it and why that is memory or not; what was hidden in it."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, event_id)
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
         with self._reader.view(scope) as view:
             rows = gate_reads.of_event(view.conn, self._store.curated, row.event_id, view.scopes)
-            found = [self._outcome(each, view) for each in rows]
-        if not reviews:
-            found = [
-                one if one.status in ("admitted", "evidence") else replace(one, content=None) for one in found
-            ]
+            readable = self._reader.readable(view, {each.record for each in rows})
+            found = [self._open_to(self._outcome(each, view), each.record in readable) for each in rows]
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
         return WhyNot(row.event_id, row.topic, tuple(found), looked, self._store.policy.gate.mode)
-
-    # Consent --------------------------------------------------------------------------------------------------------
-
-    def grant(self, scope: Scope, topic: str | None, reason: str | None) -> Receipt:
-        """Record that the scope's user agrees."""
-        return self._consent(scope, ConsentGranted(self._topic(topic), self._said(reason)))
-
-    def withdraw(self, scope: Scope, topic: str | None, reason: str | None) -> Receipt:
-        """Record that the scope's user takes it back; erase what was kept, where the policy says so."""
-        event = ConsentWithdrawn(self._topic(topic), self._said(reason))
-        receipt = self._consent(scope, event)
-        if self._store.policy.on_withdrawal == "erase":
-            self._erase_withdrawn(Scope(scope.tenant, user=scope.user), event.about)
-        return receipt
-
-    def _consent(self, scope: Scope, event: ConsentGranted | ConsentWithdrawn) -> Receipt:
-        if scope.user is None:
-            raise InvalidInput("consent is a user's: give a scope with user")
-        person = Scope(scope.tenant, user=scope.user)
-        self._guard.enter(Action.REVIEW, person)
-        return self._writer.write(person, event, turn_tier(self._guard.principal, "user"), About())
-
-    def _erase_withdrawn(self, person: Scope, topic: str | None) -> None:
-        """Everything kept of the person in curated memory, or only about the topic; what was said stays said."""
-        for scope, record in self._reader.withdrawn_records(person, topic):
-            plan = self._eraser.plan(
-                scope, "record", record, reason="consent was withdrawn", keep_evidence=True
-            )
-            plan.apply()
-
-    def _topic(self, topic: str | None) -> str | None:
-        known = self._store.policy.gate.admission.topics
-        if topic is not None and topic not in known:
-            raise InvalidInput(f"the policy has no topic {topic!r}: it has {', '.join(known) or 'none'}")
-        return topic
-
-    @staticmethod
-    def _said(reason: str | None) -> str | None:
-        return None if reason is None else ingress.statement(reason, "reason")
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -177,13 +128,13 @@ class Review:
                 "nothing of it may be kept as it was said: `review edit` says it in other words"
             )
         words = row.content if decision == "approve" else content
-        examined = () if content is None else self._store.gate.examined(content, Tier.USER_STATED)["findings"]
+        examined = () if words is None else self._store.gate.examined(words, Tier.USER_STATED)["findings"]
         # Its own origin: what a policy makes of it may be another one when the decision is folded again.
         origin = self._store.log.read_at([row.position], bodies=False)[0].envelope.origin
         event = QuarantineReviewed(
             decision,
             words,
-            self._said(given.get("reason")),
+            said(given.get("reason")),
             row.kind,
             row.slot,
             row.sensitivity,
@@ -195,6 +146,14 @@ class Review:
 
     def _of_record(self, view: View, record_id: str) -> builtins.list[OutcomeRow]:
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
+
+    def _open_to(self, one: Outcome, readable: bool) -> Outcome:
+        """What was found, without its words where the principal may not see them. readable: whether its record is."""
+        kept = readable and one.status in _KEPT
+        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
+        if (kept or reviews) and self._reader.may_read_sort(one.kind or "", one.sensitivity):
+            return one
+        return replace(one, content=None, slot=None, question=None)
 
     def _outcome(self, row: OutcomeRow, view: View) -> Outcome:
         status = STANDINGS[row.decision]
