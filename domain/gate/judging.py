@@ -101,7 +101,7 @@ def judge_candidates(
     given = [restored(values) for values in event.candidates]
     tier = gate.trust(recorded.envelope.origin, str(event.said["role"]), event.said.get("who"))
     facts = replace(_facts(event, given, tier, rate), consents=gate.consents)
-    each = [(one, admit(one, facts, gate.policy.admission, ())) for one in given]
+    each = [(one, admit(one, facts, gate.policy.admission)) for one in given]
     candidate, outcome = min(each, key=lambda pair: pair[1].decision)
     system = gate.policy.owner_of(candidate.slot)
     reasons = [*outcome.reasons, *([Reason.OWNED] if system is not None else [])]
@@ -129,7 +129,6 @@ def _facts(
         text=_quoted(candidates, int(event.said["length"])),
         role=str(event.said["role"]),
         tier=tier,
-        origin=event.voice,
         findings=tuple(map(Finding.of, event.findings)),
         signs=signs,
         injected=tuple((start, end) for start, end in event.injected),
@@ -208,7 +207,6 @@ def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assert
         text=content,
         role="user",
         tier=assertion.trust,
-        origin=assertion.actor,
         findings=tuple(map(Finding.of, event.findings)),
         signs=signs,
         consents=gate.consents,
@@ -216,7 +214,7 @@ def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assert
     admission = gate.policy.admission
     floors = dict.fromkeys(admission.floors, Tier.IMPORT)
     policy = replace(admission, floors=floors, extractor=None, confirm=frozenset(), confirm_explicit=False)
-    outcome = admit(candidate, facts, policy, ())
+    outcome = admit(candidate, facts, policy)
     return _gated(assertion, outcome, gate, kind)
 
 
