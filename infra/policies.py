@@ -30,6 +30,7 @@ memory:
   confirm: []          # kinds that a person is asked about before they are kept
   confirm_explicit: false  # also what somebody asked to remember
   expiry: {}           # days after which a kind is no longer read: {episode: 180}
+  contested_within: 10 # minutes between equal voices that contradict each other: a person is asked
 trust:
   floors:              # the lowest origin that may state a kind
     fact: trusted_tool
