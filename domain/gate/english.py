@@ -26,7 +26,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 _NO_STATEMENT: Final = _re(
     r"\b(?:maybe|perhaps|i (?:think|guess|believe|suppose|assume|doubt)|probably|possibly|not (?:so |really )?sure|"
     r"might|seems?|apparently|presumably|supposedly|iirc|no idea|if i (?:recall|remember)|don['’]t quote me|"
-    r"sort of|kind of|could be|may be|not certain)\b"
+    r"sort of|kind of|could be|may be|not certain|as far as i|afaik|to my knowledge|last i (?:checked|heard)|i(?: have|['’]ve)? heard|from what i|rumou?r)\b"
     # hypothetical
     r"|(?:^|[,;:]\s*)(?:suppose|imagine|supposing|assuming|hypothetically|what if|pretend|let['’]s (?:say|pretend|"
     r"assume|imagine)|let us (?:say|assume)|say (?:the|i|we|my)|in case|unless|were i|had i|in theory|"
@@ -65,7 +65,7 @@ _JOINT: Final = _re(
 )
 _FILLER: Final = _re(
     r"(?:snippet|summary|content|title|note|text|description|body|excerpt):\s+|(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
-    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|i meant(?: to say)?(?: that)?|i mean|"
+    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|honestly|frankly|to be honest|tbh|i meant(?: to say)?(?: that)?|i mean|"
     r"that['’]s (?:wrong|right)|thanks|thank you|before we start|one more thing|also note)\b[,:;!–—-]*\s+|no[,;:]\s+"
 )
 
@@ -116,6 +116,7 @@ _WORK: Final = words(
     "scientist analyst architect consultant accountant chef cook pilot farmer artist musician photographer journalist "
     "manager director founder freelancer carpenter electrician plumber mechanic pharmacist dentist veterinarian vet "
     "professor lecturer librarian therapist psychologist physiotherapist paramedic firefighter economist historian "
+    "paralegal barista tutor nanny midwife optician radiologist surgeon psychiatrist surveyor interpreter recruiter auditor "
     "biologist chemist physicist mathematician statistician administrator producer composer novelist poet"
 )
 _DIET: Final = (
@@ -194,7 +195,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("speaks", Lazy(rf"i speak (?:both )?{_V}{_END}"), relation="speaks", fits=(_capitalised("v"),)),
     # what has changed
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
-         rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled)"
+         rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled|went up|went down|risen|rose|fallen|fell)"
          rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True, fits=(lacks("a", _RELATIVE),)),
     Rule("now", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now {_V}{_INSTEAD}{_END}"),
          whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b"))),
@@ -205,7 +206,7 @@ _RULES: Final[tuple[Rule, ...]] = (
          personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
     Rule("moved over", Lazy(rf"(?:we|i)(?: have|['’]ve)?(?: just| now)? (?:switched|migrated)(?: over)? to {_V}"
          rf"(?: from (?P<o>[^,;]+?))?{_END}"), relation="use", whose="team", personal=False, dated=True,
-         fits=(lacks("v", _PRONOUN),)),
+         fits=(lacks("v", _PRONOUN), lacks("v", r"^an?\b"))),
     Rule("moved over", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? (?:switched|migrated|moved) (?:our|the) (?P<a>[\w' /-]{{2,40}}?)(?: over)?"
          rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True, fits=(_capitalised("v"), lacks("a", _RELATIVE), lacks("v", _WHEN))),
     Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),

@@ -26,7 +26,7 @@ _WITH_L: Final = "".join(chr(0xAC00 + 28 * at + 8) for at in range(399))
 _WITH_N: Final = "".join(chr(0xAC00 + 28 * at + 4) for at in range(399))
 
 _NO_STATEMENT: Final = _re(
-    rf"아마|(?:것|거) ?같|모르겠|모를|[{_WITH_N}{_WITH_L}는] ?듯|걸요?$|(?:[가-힣]나|[{_WITH_N}]가) ?(?:봐|보[네다아])|지도 ?(?:몰|모)|확실하?[진지]|"
+    rf"알기로는?(?=\s|$)|알기론|기억하기로는|듣기로는?(?=\s|$)|듣기론|들은 ?바로는|아마|(?:것|거) ?같|모르겠|모를|[{_WITH_N}{_WITH_L}는] ?듯|걸요?$|(?:[가-힣]나|[{_WITH_N}]가) ?(?:봐|보[네다아])|지도 ?(?:몰|모)|확실하?[진지]|"
     rf"[{_WITH_L}] ?(?:거(?:예요|에요|야|죠|지)|것이|것입|겁니다|까(?!지))|아닐까|글쎄|추측(?:이|인|으로)|혹시"
     # hypothetical
     rf"|만약|만일|가정하|가정해|[{_WITH_N}다]고 ?(?:치|친|쳐)|상상|텐데|(?:라|다|하게 ?되|(?<!소개)(?<!정리)(?<!요약)하|되|뀌|기|가|오|쓰|이)면(?!\s*(?:안|서))\s|예를 ?들"
@@ -58,7 +58,7 @@ _JOINT: Final = _re(
 )
 _FILLER: Final = _re(
     r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
-    r"저기|고마워요?|감사합니다|(?:그거 ?)?틀렸어요?|시작하기 전에|다시 말하지만|그냥|방금|일단|아까 .{1,20}?(?:라고|다고) ?(?:했|말했)(?:는데|지만)|"
+    r"저기|솔직히(?: 말해서?| 말하면)?|사실대로 말하면|고마워요?|감사합니다|(?:그거 ?)?틀렸어요?|시작하기 전에|다시 말하지만|그냥|방금|일단|아까 .{1,20}?(?:라고|다고) ?(?:했|말했)(?:는데|지만)|"
     r"잘못 말했(?:는데|네요))[,.!:~…]*\s+"
 )
 _VERB_OF_MEMORY: Final = (
@@ -110,9 +110,7 @@ _PEOPLE: Final = (
     r"사장님?|고객|동료|이웃)$"
 )
 _NO_ATTRIBUTE: Final = r"(?:추측|예상|추정|생각|질문|문제|말|잘못|고민|목표|계획|의견|기분|머리|컴퓨터|노트북|코드|차례|꿈|취지|뜻|요점|희망|바람)$"
-_STATE: Final = (
-    r"^(?:그대로|별로|아주|매우|너무)|(?:중|정도|때문|상태|예정|편|것|거|뿐|문제|탓|덕분|마찬가지)$"
-)
+_STATE: Final = r"^(?:그대로|별로|아주|매우|너무)|^(?:초록|빨간|노란|녹|적)색(?:불)?$|^(?:정상|먹통|다운|에러|오류|실패|성공)$|(?:중|정도|때문|상태|예정|편|것|거|뿐|문제|탓|덕분|마찬가지)$"
 _REQUEST: Final = (
     r"(?:줘요?|주세요|주십시오|주시면 ?(?:돼요|됩니다)|주길 ?바라요?|하세요|[으]?세요|하십시오|해라|[아어]라|하자|합시다|할 ?것|해야 ?(?:해요?|합니다|한다|돼요?|됩니다)|"
     r"도록 ?(?:해요?|하세요|합시다)|부탁해요?|부탁드려요|부탁드립니다)"
@@ -130,6 +128,15 @@ def _no_other_subject(found: re.Match[str]) -> bool:
     if every[-1:] in (["거"], ["것"], ["게"]):  # 전화 오는 거
         return True
     return not any(re.search(r"(?:은|는|이|가|께서|도)$", one) for one in every[:-1])
+
+
+def _not_of_a_team(found: re.Match[str]) -> bool:
+    """What a team happens to do is nobody's preference."""
+    return re.match(_US, group(found, "w") or "") is None
+
+
+def _of_a_person(found: re.Match[str]) -> bool:
+    return bool(found["w"]) and _not_of_a_team(found)
 
 
 def _people_have_names(found: re.Match[str]) -> bool:
@@ -170,7 +177,7 @@ _RULES: Final[tuple[Rule, ...]] = (
          fits=(*_OWN, lacks("v", r"(?:학원|병원|체육관|헬스장|학교)$"))),
     Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,3}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation",
          fits=(lacks("v", r"(?:은|는|이|가|께서)\s"),)),
-    Rule("place", Lazy(rf"{_W} (?P<a>(?:\S+ )?(?:사무실|본사|지사|회사|집|창고|매장|공장|작업실|연구실|서버|데이터센터))(?:은|는) {_V}에 (?:있어요|있습니다|위치해 ?있\S*)$"),
+    Rule("place", Lazy(rf"{_W} (?P<a>(?:\S+ )?(?:사무실|본사|지사|회사|집|창고|매장|공장|고객센터|물류센터|연구소|스튜디오|가게|농장|작업실|연구실|서버|데이터센터))(?:은|는) {_V}에 (?:있어요|있습니다|위치해 ?있\S*)$"),
          confidence=0.85, fits=(lacks("v", _PRONOUN), lacks("v", r"^(?:근처|앞|뒤|옆|안|밖)$|오늘|지금"))),
     Rule("has", Lazy(rf"{_ME} (?P<v>(?:아이|아들|딸|남동생|여동생|동생|형|누나|언니|오빠|고양이|강아지|반려견|반려묘)(?:가|이|는|은|를|을)? ?(?:하나|둘|셋|넷|\S+ ?(?:명|마리)))(?:이|가|을|를)? ?(?:있어요?|있습니다|키워요?|키웁니다)$"),
          relation="has"),
@@ -181,7 +188,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("moved over", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바꿨|바꾸었|옮겼|갈아탔|이전했|전환했|교체했|넘어갔|넘어왔){_PAST}$"),
          relation="use", whose="team", personal=False, fits=(lacks("o", r"(?:은|는)(?:\s|$)"), lacks("v", _PRONOUN))),
     Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?{_V}(?:으로|로) (?:바뀌었|바꿨|옮겼|옮겨졌|미뤄졌|늘었|줄었|올랐|내렸|늘어났|(?:변경|이동|연기|조정|인상|인하)(?:됐|되었|했|하였)){_PAST}$"),
-         whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("v", _PRONOUN))),
+         whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("v", _PRONOUN), lacks("v", r"(?:팀|부서|본부|회사|학교|동네|지점|지사)$"))),
     Rule("replaced", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)(?:을|를) {_V}(?:으로|로) (?:교체했|바꿨|대체했){_PAST}$"), relation="use",
          whose="team", personal=False, fits=_OWN),
     Rule("moved over", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}(?P<a>\S+(?: \S+)?)(?:을|를) {_V}(?:으로|로) (?:옮겼|이전했|전환했|마이그레이션했){_PAST}$"), whose="team", personal=False,
@@ -192,7 +199,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     # what is used
     Rule("not used", Lazy(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:안 (?:써요?|씁니다|쓴다|씀|사용해요?|사용합니다)|쓰지 않(?:아요?|습니다)|사용하지 않(?:아요?|습니다))$"),
          relation="use", negated=True, whose="team", personal=False, fits=_OWN),
-    Rule("not supported", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:지원|제공|판매|운영)하지 ?(?:않아요?|않습니다|않는다)$"),
+    Rule("not supported", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:(?:지원|제공|판매|운영)하|받|팔)지 ?(?:않아요?|않습니다|않는다)$"),
          relation="support", negated=True, whose="team", personal=False, fits=(*_OWN, lambda found: re.search(rf"^{_US}|더 ?이상", found[0]) is not None)),
     Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|은|는|으로|로) )?(?P<o>[^\s,]+) 대신(?:에)? {_V}(?:을|를) "
          rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다)|쓰기로 ?했{_PAST})$"), relation="use", whose="team", personal=False,
@@ -206,7 +213,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("favourite", Lazy(rf"(?:제가|내가) (?P<a>(?:제일|가장) 좋아하는 [^,;]+?){_TOPIC} {_V}{_COPULA}$"), PREFERENCE),
     Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}[^,;]+?보다는? {_V}(?:을|를|이|가) (?:더 |훨씬 )?(?:좋아요?|좋습니다|좋아해요?|좋아합니다|선호해요?|선호합니다|나아요?|낫습니다|편해요?|편합니다)$"),
          PREFERENCE, relation="liking", fits=(lacks("v", _PRONOUN),)),
-    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|(?<=거)|(?<=것)) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?)$"),
+    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|(?<=거)|(?<=것)|(?<=걸)) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?)$"),
          PREFERENCE, relation="liking", fits=(*_OWN, lacks("v", r"(?:는|은) 것$"))),
     Rule("likes", Lazy(rf"{_ME} {_NOW}{_V}(?:이|가|(?<=는 게)|(?<=은 게)) (?:더 |제일 |정말 )?(?:좋아요?|좋습니다|편해요?|편합니다)$"), PREFERENCE, relation="liking",
          confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"(?:데|지만|고|서)\s"))),
@@ -218,9 +225,9 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("stopped", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:은|는|을|를)? (?:(?P<t>[^,;]+?) )?끊었{_PAST}$"), PREFERENCE, relation="diet",
          negated=True, fits=(*_OWN, lacks("v", r"(?:전화|연락|통화)$"))),
     Rule("habit", Lazy(rf"{_SUBJECT}{_MANY} (?P<v>[^,;]+?(?:[가-힣]요|[아어해가와]|습니다|[합갑십씁]니다))$"), PREFERENCE, relation="habit",
-         confidence=0.75, fits=(*_OWN, lambda found: _ABOUT.search(found["v"]) is not None, lambda found: re.match(_US, group(found, "w") or "") is None, lacks("v", r"싶어요?$|[았었였했됐갔왔봤](?:어요?|습니다)$|(?:줘요?|주세요|해야 해요?|세요|하자|있어요?|없어요?)$"))),
+         confidence=0.75, fits=(*_OWN, lambda found: _ABOUT.search(found["v"]) is not None, _not_of_a_team, lacks("v", r"싶어요?$|[았었였했됐갔왔봤](?:어요?|습니다)$|(?:줘요?|주세요|해야 해요?|세요|하자|있어요?|없어요?)$"))),
     Rule("eats", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|은|는|만)? (?:다시 |잘 )?(?:먹어요|먹습니다|마셔요|마십니다)$"), PREFERENCE, relation="diet",
-         confidence=0.8, fits=(*_OWN, lambda found: bool(found["w"]))),
+         confidence=0.8, fits=(*_OWN, _of_a_person)),
     Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}(?P<v>[^\s,]+(?: [^\s,]+)?) ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True,
          fits=_OWN),
     Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True, fits=_OWN),
@@ -237,7 +244,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?P<v>\S.{{0,120}}?(?:항상|언제나|늘|반드시|꼭|무조건|매번|때마다)\s+.{{1,120}}?(?:{_REQUEST}))$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"(?:습관|고마워|미안해|좋아해|와|가|타|먹어|자|사랑해)(?:요)?$"), lacks("v", r"^\S+(?:님은|씨는|이는|들은|가|이)\s"))),
     # decisions
-    Rule("decision", Lazy(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+)?)(?:은|는) {_V}(?:으로|로) (?:[하가]기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐)|결정(?:했|됐)|정했|정해졌){_PAST}$"),
+    Rule("decision", Lazy(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+){{0,2}}?)(?:은|는) {_V}(?:으로|로) (?:[하가]기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐)|결정(?:했|됐)|정했|정해졌){_PAST}$"),
          relation="decision", whose="team", personal=False, fits=(lacks("a", rf"^{_NOTHING}|^(?:저|나)$"),)),
     Rule("decision", Lazy(rf"(?:{_US} )?(?P<v>.{{2,120}}?)하?기로 ?(?:결정|합의|확정|정)?(?:했|됐|함|하였|결정함){_PAST}$"), relation="decision", whose="team",
          personal=False, fits=(lacks("v", r"지 ?않$"), _no_other_subject)),
