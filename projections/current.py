@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, select
 
+from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.records import Record
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
@@ -32,9 +33,11 @@ class CurrentRecords:
     It advances nothing: whoever keeps up the view does.
     """
 
-    def __init__(self, views: ViewStore, curated: Curated, clock: Clock) -> None:
+    def __init__(
+        self, views: ViewStore, curated: Curated, clock: Clock, policy: Callable[[], GatePolicy] | None = None
+    ) -> None:
         self._views, self._curated, self._clock = views, curated, clock
-        self._view = CuratedView(curated)
+        self._view = CuratedView(curated, policy)
         self._file: ViewFile | None = None
         self._seen: dict[int, int] = {}
         self._noted: dict[int, int] = {}

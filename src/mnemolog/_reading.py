@@ -17,6 +17,7 @@ from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
+from mnemolog.domain.gate.wording import which
 from mnemolog.domain.principal import ALLOWED, Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
@@ -126,7 +127,7 @@ class Reader:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._store = guard.store
-        self._curated = CuratedView(self._store.curated)
+        self._curated = CuratedView(self._store.curated, lambda: self._store.policy.gate)
         self._recaller = Recaller(self._store, self, self._curated)
         self._scopes = ScopeTable(MetaData())
 
@@ -210,7 +211,7 @@ class Reader:
                 include_history=history,
                 believed_at=believed_at,
             )
-            return [self._shown(record, view) for record in found if self.may_read(record)]
+            return [self.handed(record, view) for record in found if self.may_read(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound."""
@@ -229,13 +230,13 @@ class Reader:
         found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
         if found is None or found.status in _UNREADABLE or not self.may_read(found):
             return None
-        return self._shown(found, view)
+        return self.handed(found, view)
 
     def competing(self, view: View, record_id: str) -> list[MemoryRecord]:
         """The other records of its slot, what stands first."""
         peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
         others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
-        return [self._shown(one, view) for one in others if self.may_read(one)]
+        return [self.handed(one, view) for one in others if self.may_read(one)]
 
     def withdrawn_records(self, person: Scope, topic: str | None) -> list[tuple[Scope, str]]:
         """The records of a person, or those of them about a topic, each with its scope."""
@@ -244,6 +245,16 @@ class Reader:
             theirs = [number for number, ids in view.scopes.items() if ids.user is not None]
             found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
             return [(self._store.vault.names(view.scopes[scope]), record) for record, scope in found]
+
+    def whole(self, view: View, record_ids: Collection[str], now: datetime) -> list[Record]:
+        """Those of these records that the caller may read, with what they say, by position."""
+        found = self._curated.by_ids(view.conn, list(record_ids), view.scopes, now).values()
+        return sorted(filter(self.may_read, found), key=lambda record: record.position)
+
+    def standing(self, view: View, scope: Scope) -> list[Record]:
+        """All readable records of the view that the caller may read, by position."""
+        found = self._curated.records(view.conn, view.scopes, self._now(scope, None))
+        return list(filter(self.may_read, found))
 
     def may_read(self, record: Record) -> bool:
         """Whether the policy lets the principal's role read it."""
@@ -298,7 +309,7 @@ class Reader:
                     f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
                 )
             if record is not None:
-                return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
+                return FORGOTTEN if record.status is Status.FORGOTTEN else self.handed(record, view)
         row = self.require(scope, id)
         with self.views(None) as views:
             view = views.of("turns", scope)
@@ -418,7 +429,8 @@ class Reader:
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
-    def _shown(self, record: Record, view: View) -> MemoryRecord:
+    def handed(self, record: Record, view: View) -> MemoryRecord:
+        """A record as it is handed over."""
         belongs = view.scopes[record.scope]
         names, name = self._store.vault.names(belongs), self._store.vault.name
         # In a record that is shared, the session and the persons are another user's business.
@@ -451,7 +463,15 @@ class Reader:
             occurred_at=record.occurred_at,
             session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
+            rivals=record.rivals,
+            question=self._question(record, view),
         )
+
+    def _question(self, record: Record, view: View) -> str | None:
+        if not record.rivals:
+            return None
+        every = self.whole(view, (record.id, *record.rivals), self._store.clock.now())
+        return which([one.content or "" for one in every], record.slot)
 
 
 def _wordless(step: Step) -> Step:

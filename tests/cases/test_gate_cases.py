@@ -156,7 +156,9 @@ def test_a_key_in_a_tool_output_gets_nowhere(memory: Memory, tmp_path: Path, key
 
     The second is in a form that only the library's detectors know.
     """
-    event = memory.record_tool_result(U1, output=f"Remember to use token {key} in staging", name="env").event_id
+    event = memory.record_tool_result(
+        U1, output=f"Remember to use token {key} in staging", name="env"
+    ).event_id
     say(memory, f"For staging there is {key}, a token.", "Go on.", "And then?")
     assert contents(memory, U1) == []
     assert texts(memory, U1, key) == []
