@@ -10,11 +10,13 @@ from typing import Final, Unpack
 from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
+from mnemolog._standing import of_event, of_record
 from mnemolog._stating import Acting, Stater
 from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
+    MEMORY,
     ConflictResolved,
     ConsentGranted,
     ConsentWithdrawn,
@@ -22,11 +24,12 @@ from mnemolog.domain.events import (
     Receipt,
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
-from mnemolog.domain.principal import ALLOWED, Action, Tier, turn_tier
+from mnemolog.domain.principal import ALLOWED, Action, turn_tier
+from mnemolog.domain.records import Record
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
 from mnemolog.projections.gate_reads import OutcomeRow
-from mnemolog.results import Outcome, Why, WhyNot
+from mnemolog.results import Outcome, Standing, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
@@ -82,36 +85,57 @@ class Review:
         event = ConflictResolved(tuple(rejected), about.get("reason"))
         return self._stater.on_record(scope, record_id, event, about)
 
+    def standing(self, scope: Scope, said: Receipt | str) -> Standing:
+        """What became of a statement or a correction; see `Memory.standing`."""
+        self._guard.enter(Action.READ, scope)
+        event_id = said.event_id if isinstance(said, Receipt) else said
+        row = self._reader.require(scope, event_id)
+        if row.topic not in MEMORY:
+            raise NotFound(f"{event_id} is no statement: `why_not` tells what became of it")
+        with self._reader.view(scope) as view:
+            outcomes = self._of_record(view, row.stream)
+            record, steps = self._reader.judged(view, row.stream)
+        if event_id == row.stream:
+            return of_record(row.stream, record, outcomes, open=self._is_open(record), erased=row.erased)
+        return of_event(row.event_id, record, steps, outcomes, open=self._is_open(record))
+
+    def _is_open(self, record: Record | None) -> bool:
+        return record is None or self._reader.may_read(record)
+
     def why(self, scope: Scope, record_id: str) -> Why:
         """How a record came to be what it is: what was found where, what people did, and what it stands against."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, record_id)
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
+        if row.topic not in MEMORY:
+            raise NotFound(f"{record_id} is an event, not a record: `why-not` tells what became of it")
         with self._reader.view(scope) as view:
-            found = [self._outcome(each, view) for each in self._of_record(view, row.stream)]
+            outcomes = self._of_record(view, row.stream)
+            found = self._told([self._outcome(each, view) for each in outcomes])
+            stands, _ = self._reader.judged(view, row.stream)
             record = self._reader.shown(view, row.stream)
             peers = self._reader.competing(view, row.stream)
-        if not reviews:
-            found = [
-                one if one.status in ("admitted", "evidence") else replace(one, content=None) for one in found
-            ]
+        standing = of_record(row.stream, stands, outcomes, open=self._is_open(stands), erased=row.erased)
         steps = tuple(self._reader.history(scope, row.stream)) if record is not None else ()
-        return Why(row.stream, record, tuple(found), steps, tuple(peers))
+        return Why(row.stream, record, found, steps, tuple(peers), standing)
+
+    def _told(self, found: builtins.list[Outcome]) -> tuple[Outcome, ...]:
+        """What is not memory shows its text to those only who may review it."""
+        if Action.REVIEW in ALLOWED[self._guard.principal.role]:
+            return tuple(found)
+        kept = ("admitted", "evidence")
+        return tuple(one if one.status in kept else replace(one, content=None) for one in found)
 
     def why_not(self, scope: Scope, event_id: str) -> WhyNot:
         """What became of an event: what was found in it and why that is memory or not; what was hidden in it."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, event_id)
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
         with self._reader.view(scope) as view:
             rows = gate_reads.of_event(view.conn, self._store.curated, row.event_id, view.scopes)
-            found = [self._outcome(each, view) for each in rows]
-        if not reviews:
-            found = [
-                one if one.status in ("admitted", "evidence") else replace(one, content=None) for one in found
-            ]
+            found = self._told([self._outcome(each, view) for each in rows])
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
-        return WhyNot(row.event_id, row.topic, tuple(found), looked, self._store.policy.gate.mode)
+        standing = self.standing(scope, row.event_id) if row.topic in MEMORY else None
+        mode = self._store.policy.gate.mode
+        return WhyNot(row.event_id, row.topic, found, looked, mode, standing, row.erased)
 
     # Consent --------------------------------------------------------------------------------------------------------
 
@@ -177,7 +201,7 @@ class Review:
                 "nothing of it may be kept as it was said: `review edit` says it in other words"
             )
         words = row.content if decision == "approve" else content
-        examined = () if content is None else self._store.gate.examined(content, Tier.USER_STATED)["findings"]
+        examined = () if content is None else self._stater.findings(content)
         # Its own origin: what a policy makes of it may be another one when the decision is folded again.
         origin = self._store.log.read_at([row.position], bodies=False)[0].envelope.origin
         event = QuarantineReviewed(
