@@ -15,9 +15,11 @@ from mnemolog._auditing import Auditor, ContextAudit, Exposure
 from mnemolog._erasing import Eraser, remove_orphans
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes, what_next
+from mnemolog.consumers.hearing import SPOKEN
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
+    STATEMENTS,
     Draft,
     Event,
     ParkedEventDismissed,
@@ -119,10 +121,13 @@ class Operations:
     def behind(self) -> tuple[str, ...]:
         """What threads in the background have not done yet: statements, vectors; `run_workers` does it."""
         self._guard.enter_store(Action.INSPECT)
-        head = self._store.log.head()
-        names = {"statements": min(at for *_, at in self._store.gate.lags())} if head else {}
-        names |= {"vectors": self._store.vectors.position()} if head else {}
-        return tuple(name for name, position in names.items() if position < head)
+        store = self._store
+        if not store.log.head():
+            return ()
+        reached = {"statements": min(at for *_, at in store.gate.lags()), "vectors": store.vectors.position()}
+        due = {"statements": SPOKEN, "vectors": SPOKEN | STATEMENTS}
+        read = partial(store.log.read, limit=1, bodies=False)
+        return tuple(name for name, at in reached.items() if read(at, topics=due[name]).events)
 
     def embed(self, timeout: float | None = None, *, progress: Progress = lambda at, of: None) -> int:
         """Embed, in this thread, what has no vectors yet, and index them; how far the log is embedded then.
