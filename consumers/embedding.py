@@ -170,6 +170,7 @@ class EmbeddingWorker:
             progress(min(self.position, target), target)
             if deadline is not None and time.monotonic() >= deadline:
                 break
+        progress(min(self.position, target), target)
         return self.position
 
     @property

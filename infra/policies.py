@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
 from pydantic import ValidationError
@@ -122,12 +122,22 @@ class PolicyLog(Protocol):
     def read(self, after: int, limit: int, *, topics: frozenset[str] | None = None) -> Page: ...
 
 
-def adopted(log: PolicyLog) -> PolicyAdopted | None:
+class Adopted(NamedTuple):
+    """An adoption, and where in the log it stands."""
+
+    event: PolicyAdopted
+    position: int
+
+
+def adopted(log: PolicyLog) -> Adopted | None:
     """The policy document that was adopted last."""
-    found, after = None, 0
+    found: Adopted | None = None
+    after = 0
     while True:
         page = log.read(after, _PAGE, topics=_ADOPTIONS)
-        found = next((e.event for e in reversed(page.events) if isinstance(e.event, PolicyAdopted)), found)
+        for each in page.events:
+            if isinstance(each.event, PolicyAdopted):
+                found = Adopted(each.event, each.position)
         if len(page.events) < _PAGE:
             return found
         after = page.position
@@ -136,7 +146,7 @@ def adopted(log: PolicyLog) -> PolicyAdopted | None:
 def adopted_policy(log: PolicyLog) -> Policy | None:
     """The policy that decides, as its adopted document says."""
     found = adopted(log)
-    return None if found is None else parse_policy(found.document)
+    return None if found is None else parse_policy(found.event.document)
 
 
 def policy_document(policy: Policy) -> str:

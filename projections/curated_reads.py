@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
-from mnemolog.domain.lexical import ranked
 from mnemolog.domain.records import (
     READABLE,
     Assertion,
@@ -88,27 +87,6 @@ class CuratedView:
             judged = self._believed(conn, scopes, now, believed_at)
         wanted = _wanted(kinds, statuses, include_history)
         return sorted(filter(wanted, judged), key=lambda record: record.position)
-
-    def search(
-        self,
-        conn: Connection,
-        scopes: Collection[int],
-        query: str,
-        now: datetime,
-        *,
-        limit: int = 10,
-        kinds: Collection[str] | None = None,
-        include_history: bool = False,
-    ) -> list[tuple[Record, float]]:
-        """Records with words of the query and their BM25 inside these scopes; best first, of equals the newer."""
-        terms = self._curated.analyzer.query(query)
-        scores = dict(self._curated.lexical.search(conn, sorted(scopes), terms))
-        found = self._numbered(conn, list(scores), scopes)
-        judged = {r.id: r for r in self._judged(conn, list(found.values()), microseconds(now))}
-        wanted = _wanted(kinds, None, include_history)
-        kept = {n: judged[r.id] for n, r in found.items() if wanted(judged[r.id])}
-        best = ranked({n: scores[n] for n in kept}, lambda n: kept[n].position, limit)
-        return [(kept[number], score) for number, score in best]
 
     @property
     def lexical(self) -> LexicalIndex:

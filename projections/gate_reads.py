@@ -104,6 +104,20 @@ def of_topic(
     return sorted((record, scope) for record, scope in conn.execute(query))
 
 
+def withdrawals(conn: Connection, curated: Curated, after: int) -> list[tuple[str, str, str | None]]:
+    """What persons took back behind a position and did not give again: tenant, person, topic (None: all memory)."""
+    c, s = curated.gatekeeper.tables.consents.c, curated.scopes.table.c
+    query = select(c.person, c.topic, c.granted).where(c.position > after).order_by(c.position)
+    last = {(row.person, row.topic): row.granted for row in conn.execute(query)}
+    theirs = select(s.user, s.tenant).where(s.user.in_({person for person, _ in last}))
+    tenants = {row.user: row.tenant for row in conn.execute(theirs)}
+    return [
+        (tenants[person], person, topic or None)
+        for (person, topic), granted in last.items()
+        if not granted and person in tenants
+    ]
+
+
 def _rows(
     conn: Connection,
     curated: Curated,

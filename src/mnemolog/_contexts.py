@@ -198,6 +198,19 @@ class Contexts:
         return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
+        """As it may be shown: it was written under the policy of its time."""
+        found = self._latest_summary(asked, views)
+        if found is None:
+            return None
+        hide = self._store.gate.masking.text
+        return replace(
+            found,
+            text=hide(found.text),
+            landmarks=tuple(replace(one, text=hide(one.text)) for one in found.landmarks),
+            open_items=tuple(replace(one, text=hide(one.text)) for one in found.open_items),
+        )
+
+    def _latest_summary(self, asked: Asked, views: Views) -> SummaryRow | None:
         """Of the session; a new one begins with the summary of the last session of the same project."""
         if "session" not in asked.groups and "memory" not in asked.groups:
             return None

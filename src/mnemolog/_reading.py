@@ -17,7 +17,7 @@ from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
-from mnemolog.domain.principal import Action, levels_asked
+from mnemolog.domain.principal import ALLOWED, Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
@@ -31,6 +31,8 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 _UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
+_UNTOLD: Final = frozenset({"held", "not kept"})
+"""Effects of steps whose words only those who review may read."""
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
@@ -250,8 +252,19 @@ class Reader:
 
     def may_read(self, record: Record) -> bool:
         """Whether the policy lets the principal's role read it."""
+        return self.may_read_sort(record.kind, record.sensitivity)
+
+    def may_read_sort(self, kind: str, sensitivity: str) -> bool:
+        """Whether the policy lets the principal's role read records of a kind and sensitivity."""
         policy, role = self._store.policy.reading, self._guard.principal.role.value
-        return policy.is_open_to(role) or policy.may_read(role, record.kind, record.sensitivity)
+        return policy.is_open_to(role) or policy.may_read(role, kind, sensitivity)
+
+    def readable(self, view: View, record_ids: Collection[str]) -> set[str]:
+        """Those of the records of which the principal may read something."""
+        found = self._curated.by_ids(view.conn, list(record_ids), view.scopes, self._store.clock.now())
+        return {
+            id for id, record in found.items() if record.status not in _UNREADABLE and self.may_read(record)
+        }
 
     def kinds_read(self) -> frozenset[str] | None:
         """The kinds of records that the principal's role reads; None for all."""
@@ -261,21 +274,34 @@ class Reader:
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-            peers = [peer for peer in peers if self.may_read(peer)]
-            if not peers:
+            peers = [peer for peer in peers if self.may_read(peer) and self._is_told(peer)]
+            if record_id not in {peer.id for peer in peers}:
                 raise NotFound(f"no record {record_id} in this scope")
             steps = [
                 step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
             ]
         names = self._store.vault.name
         named = [replace(step, actor=(names(step.actor) or step.actor).removeprefix("@")) for step in steps]
-        return sorted(named, key=lambda step: step.position)
+        told = [step if self._reviews or step.effect not in _UNTOLD else _wordless(step) for step in named]
+        return sorted(told, key=lambda step: step.position)
+
+    @property
+    def _reviews(self) -> bool:
+        return Action.REVIEW in ALLOWED[self._guard.principal.role]
+
+    def _is_told(self, record: Record) -> bool:
+        """What is held is told to those who review."""
+        return record.status is not Status.HELD or self._reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
             if record is not None and not self.may_read(record):
                 raise NotFound(f"no record {id} that your role may read")
+            if record is not None and record.status is Status.HELD:
+                raise NotFound(
+                    f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
+                )
             if record is not None:
                 return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
         row = self.require(scope, id)
@@ -431,6 +457,10 @@ class Reader:
             session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
         )
+
+
+def _wordless(step: Step) -> Step:
+    return replace(step, content=None, reason=None)
 
 
 def _content(record: Record) -> str | Forgotten:

@@ -1,4 +1,4 @@
-"""What waits for a person, what they decide, what they agree to; and why memory holds something, or does not."""
+"""What waits for a person, and what they decide; and why memory holds something, or does not."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
-from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
 from mnemolog._standing import of_event, of_record
-from mnemolog._stating import Acting, Stater
-from mnemolog._writing import About, Writer
+from mnemolog._stating import Acting, Stater, said
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
     MEMORY,
     ConflictResolved,
-    ConsentGranted,
-    ConsentWithdrawn,
     QuarantineReviewed,
     Receipt,
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
-from mnemolog.domain.principal import ALLOWED, Action, turn_tier
+from mnemolog.domain.principal import ALLOWED, Action
 from mnemolog.domain.records import Record
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
@@ -32,15 +28,15 @@ from mnemolog.projections.gate_reads import OutcomeRow
 from mnemolog.results import Outcome, Standing, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
+_KEPT: Final = frozenset({"admitted", "evidence"})
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
 
 
 class Review:
     """The queue of what waits for a person, and their decisions. For users and operators; they outlive every policy."""
 
-    def __init__(self, guard: Guard, writer: Writer, reader: Reader, stater: Stater, eraser: Eraser) -> None:
-        self._guard, self._writer, self._reader, self._stater = guard, writer, reader, stater
-        self._eraser, self._store = eraser, guard.store
+    def __init__(self, guard: Guard, reader: Reader, stater: Stater) -> None:
+        self._guard, self._reader, self._stater, self._store = guard, reader, stater, guard.store
 
     def list(
         self, scope: Scope, *, status: Sequence[str] = WAITING, limit: int = 100
@@ -110,20 +106,13 @@ class Review:
             raise NotFound(f"{record_id} is an event, not a record: `why-not` tells what became of it")
         with self._reader.view(scope) as view:
             outcomes = self._of_record(view, row.stream)
-            found = self._told([self._outcome(each, view) for each in outcomes])
             stands, _ = self._reader.judged(view, row.stream)
             record = self._reader.shown(view, row.stream)
+            found = [self._open_to(self._outcome(each, view), record is not None) for each in outcomes]
             peers = self._reader.competing(view, row.stream)
         standing = of_record(row.stream, stands, outcomes, open=self._is_open(stands), erased=row.erased)
         steps = tuple(self._reader.history(scope, row.stream)) if record is not None else ()
-        return Why(row.stream, record, found, steps, tuple(peers), standing)
-
-    def _told(self, found: builtins.list[Outcome]) -> tuple[Outcome, ...]:
-        """What is not memory shows its text to those only who may review it."""
-        if Action.REVIEW in ALLOWED[self._guard.principal.role]:
-            return tuple(found)
-        kept = ("admitted", "evidence")
-        return tuple(one if one.status in kept else replace(one, content=None) for one in found)
+        return Why(row.stream, record, tuple(found), steps, tuple(peers), standing)
 
     def why_not(self, scope: Scope, event_id: str) -> WhyNot:
         """What became of an event: what was found in it and why that is memory or not; what was hidden in it."""
@@ -131,50 +120,12 @@ class Review:
         row = self._reader.require(scope, event_id)
         with self._reader.view(scope) as view:
             rows = gate_reads.of_event(view.conn, self._store.curated, row.event_id, view.scopes)
-            found = self._told([self._outcome(each, view) for each in rows])
+            readable = self._reader.readable(view, {each.record for each in rows})
+            found = [self._open_to(self._outcome(each, view), each.record in readable) for each in rows]
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
         standing = self.standing(scope, row.event_id) if row.topic in MEMORY else None
         mode = self._store.policy.gate.mode
-        return WhyNot(row.event_id, row.topic, found, looked, mode, standing, row.erased)
-
-    # Consent --------------------------------------------------------------------------------------------------------
-
-    def grant(self, scope: Scope, topic: str | None, reason: str | None) -> Receipt:
-        """Record that the scope's user agrees."""
-        return self._consent(scope, ConsentGranted(self._topic(topic), self._said(reason)))
-
-    def withdraw(self, scope: Scope, topic: str | None, reason: str | None) -> Receipt:
-        """Record that the scope's user takes it back; erase what was kept, where the policy says so."""
-        event = ConsentWithdrawn(self._topic(topic), self._said(reason))
-        receipt = self._consent(scope, event)
-        if self._store.policy.on_withdrawal == "erase":
-            self._erase_withdrawn(Scope(scope.tenant, user=scope.user), event.about)
-        return receipt
-
-    def _consent(self, scope: Scope, event: ConsentGranted | ConsentWithdrawn) -> Receipt:
-        if scope.user is None:
-            raise InvalidInput("consent is a user's: give a scope with user")
-        person = Scope(scope.tenant, user=scope.user)
-        self._guard.enter(Action.REVIEW, person)
-        return self._writer.write(person, event, turn_tier(self._guard.principal, "user"), About())
-
-    def _erase_withdrawn(self, person: Scope, topic: str | None) -> None:
-        """Everything kept of the person in curated memory, or only about the topic; what was said stays said."""
-        for scope, record in self._reader.withdrawn_records(person, topic):
-            plan = self._eraser.plan(
-                scope, "record", record, reason="consent was withdrawn", keep_evidence=True
-            )
-            plan.apply()
-
-    def _topic(self, topic: str | None) -> str | None:
-        known = self._store.policy.gate.admission.topics
-        if topic is not None and topic not in known:
-            raise InvalidInput(f"the policy has no topic {topic!r}: it has {', '.join(known) or 'none'}")
-        return topic
-
-    @staticmethod
-    def _said(reason: str | None) -> str | None:
-        return None if reason is None else ingress.statement(reason, "reason")
+        return WhyNot(row.event_id, row.topic, tuple(found), looked, mode, standing, row.erased)
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -201,13 +152,13 @@ class Review:
                 "nothing of it may be kept as it was said: `review edit` says it in other words"
             )
         words = row.content if decision == "approve" else content
-        examined = () if content is None else self._stater.findings(content)
+        examined = () if words is None else self._stater.findings(words)
         # Its own origin: what a policy makes of it may be another one when the decision is folded again.
         origin = self._store.log.read_at([row.position], bodies=False)[0].envelope.origin
         event = QuarantineReviewed(
             decision,
             words,
-            self._said(given.get("reason")),
+            said(given.get("reason")),
             row.kind,
             row.slot,
             row.sensitivity,
@@ -219,6 +170,14 @@ class Review:
 
     def _of_record(self, view: View, record_id: str) -> builtins.list[OutcomeRow]:
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
+
+    def _open_to(self, one: Outcome, readable: bool) -> Outcome:
+        """What was found, without its words where the principal may not see them. readable: whether its record is."""
+        kept = readable and one.status in _KEPT
+        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
+        if (kept or reviews) and self._reader.may_read_sort(one.kind or "", one.sensitivity):
+            return one
+        return replace(one, content=None, slot=None, question=None)
 
     def _outcome(self, row: OutcomeRow, view: View) -> Outcome:
         status = STANDINGS[row.decision]

@@ -33,8 +33,8 @@ def of_event(
         return Standing(name, _not_kept(own), reasons, known)
     if step.effect == "outranked":
         return Standing(name, Status.OUTRANKED.value, (*reasons, *_OUTRANKED), known)
-    stands = of_record(name, record, [], open=open)
-    return Standing(name, stands.status, (*reasons, *stands.reasons), known)
+    stands = of_record(name, record, outcomes, open=open)
+    return Standing(name, stands.status, tuple(dict.fromkeys((*reasons, *stands.reasons))), known)
 
 
 def of_record(
@@ -46,8 +46,9 @@ def of_record(
     if record.status is Status.FORGOTTEN:
         return Standing(name, ERASED, _GONE)
     if record.status is Status.HELD:
-        if record.reason == Reason.WITHDRAWN:
-            return Standing(name, WITHHELD, (record.reason,))
+        taken_back = any(Reason.WITHDRAWN in one.why for one in outcomes)
+        if taken_back or record.reason == Reason.WITHDRAWN:
+            return Standing(name, WITHHELD, (Reason.WITHDRAWN.value,))
         last = outcomes[-1] if outcomes else None
         return Standing(name, HELD) if last is None else Standing(name, _not_kept(last), last.why)
     if not open:
@@ -56,7 +57,7 @@ def of_record(
 
 
 def _not_kept(one: OutcomeRow) -> str:
-    if Reason.WITHDRAWN.value in one.why:
+    if Reason.WITHDRAWN in one.why:
         return WITHHELD
     return DROPPED if one.decision is Decision.REJECT else HELD
 

@@ -97,7 +97,7 @@ class Stater:
         content = ingress.statement(content)
         event = MemoryCorrected(
             content,
-            self._reason(given.get("reason")),
+            said(given.get("reason")),
             held.kind,
             held.slot,
             held.sensitivity,
@@ -121,7 +121,7 @@ class Stater:
 
     def act(self, scope: Scope, act: str, record_id: str, given: Acting) -> Receipt:
         about = replace(_about(given), began_at=self._store.position)
-        return self._on_record(scope, record_id, _ACTS[act](self._reason(given.get("reason"))), about)
+        return self._on_record(scope, record_id, _ACTS[act](said(given.get("reason"))), about)
 
     def on_record(
         self, scope: Scope, record_id: str, event: Event, given: Acting, sources: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Stater:
         about = replace(
             about, began_at=began_at, sources=(row.event_id,), source_subjects=self._subjects([row])
         )
-        event = FeedbackGiven(target, rating, self._reason(comment))
+        event = FeedbackGiven(target, rating, said(comment))
         return self._writer.write(scope, event, turn_tier(self._guard.principal, "user"), about)
 
     # -----------------------------------------------------------------------------------------------------------
@@ -149,12 +149,21 @@ class Stater:
         return MemoryStated(
             ingress.statement(content),
             _one_of(kind, RECORD_KINDS, "kind"),
-            None if slot is None else _slot(slot),
+            None if slot is None else self._named(_slot(slot)),
             sensitivity=_one_of(details["sensitivity"], SENSITIVITIES, "sensitivity"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
             **self._times(scope, details),
         )
+
+    def _named(self, slot: tuple[str, str]) -> tuple[str, str]:
+        """A slot is shown wherever its record is, so it may hold nothing that the policy hides."""
+        masking = self._store.gate.masking
+        if any(masking.text(name) != name for name in slot):
+            raise InvalidInput(
+                "a slot names what is remembered: put secrets and identifiers into the content"
+            )
+        return slot
 
     def _times(self, scope: Scope, given: Mapping[str, Any]) -> dict[str, Any]:
         moments: dict[str, datetime | None] = {
@@ -163,10 +172,6 @@ class Stater:
         }
         ingress.interval(moments["valid_from"], moments["valid_to"])
         return {name: value.isoformat() if value else None for name, value in moments.items()}
-
-    @staticmethod
-    def _reason(reason: str | None) -> str | None:
-        return None if reason is None else ingress.statement(reason, "reason")
 
     def _belongs(self, scope: Scope, belongs_to: Scope | None, caller: ScopeIds, at: datetime) -> ScopeIds:
         """Where a new record belongs; agent and session stay as provenance."""
@@ -260,6 +265,11 @@ class Stater:
             stream=record_id,
             ids=ids,
         )
+
+
+def said(reason: str | None) -> str | None:
+    """A reason as it is stored."""
+    return None if reason is None else ingress.statement(reason, "reason")
 
 
 def _about(given: Acting, known: frozenset[str] = _ACTING) -> About:

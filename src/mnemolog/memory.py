@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
+from mnemolog._consent import Consent
 from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
@@ -54,7 +55,8 @@ class Memory:
         self._reader = Reader(self._guard)
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
-        self.review = Review(self._guard, self._writer, self._reader, self._stater, self._eraser)
+        self._consent = Consent(self._guard, self._writer, self._reader, self._eraser)
+        self.review = Review(self._guard, self._reader, self._stater)
         self._desk = Desk(self._guard, self._writer)
         self._contexts = Contexts(self._guard, self._reader, self._desk)
         self._trail = Trail(self._guard)
@@ -81,17 +83,15 @@ class Memory:
         the data directory of the settings. settings: those of the environment where not given.
         background=False starts no thread: views then advance when they are read, nobody writes summaries, vectors
         wait for `operations.embed`, and candidates for `operations.extract`. embedder, reranker: of your own, instead
-        of those of the settings; extractor: of your own, beside the rules.
-        clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
-        another one (with background) takes over when it is gone.
+        of those of the settings; extractor: beside the rules. clock and ids: for repeatable runs.
+        Several processes may open it: the first one leads, another one (with background) takes over when it is gone.
         Raises InvalidInput for no such place or setting, KeysMissing, StoreUnavailable; NotFound where create=False.
         """
         path, given = placed(where, settings)
         own = Parts(clock, ids, embedder, reranker, extractor)
         with open_store(path, given, create=create, own=own) as store:
-            memory = cls(store, principal)
-            store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
-        return memory
+            store.begin(background, cls(store, LOCAL_OPERATOR)._consent.take_over)
+            return cls(store, principal)
 
     def acting_as(self, principal: Principal) -> Memory:
         """The same memory seen by another principal; cheap, and closed with this one."""
@@ -308,13 +308,13 @@ class Memory:
 
     def grant_consent(self, scope: Scope, topic: str | None = None, *, reason: str | None = None) -> Receipt:
         """The scope's user agrees to a topic of the policy; without a topic, that memory is kept about them at all."""
-        return self.review.grant(scope, topic, reason)
+        return self._consent.grant(scope, topic, reason)
 
     def withdraw_consent(
         self, scope: Scope, topic: str | None = None, *, reason: str | None = None
     ) -> Receipt:
         """The scope's user takes it back: what was kept is not read any more, and erased if the policy says so."""
-        return self.review.withdraw(scope, topic, reason)
+        return self._consent.withdraw(scope, topic, reason)
 
     def standing(self, scope: Scope, said: Receipt | str) -> Standing:
         """What became of what `remember` or `correct` told: current, held for review, dropped, ... and why.

@@ -254,7 +254,7 @@ class Operations:
         """The document that was adopted last, as it was given; None while the default decides."""
         self._guard.enter_store(Action.INSPECT)
         found = adopted(self._store.log)
-        return None if found is None else found.document
+        return None if found is None else found.event.document
 
     def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.

@@ -27,7 +27,7 @@ def test_status_tells_what_is_not_done_and_catch_up_does_it(
     assert "Not done yet" not in invoke(data, "status").stderr
     assert run("catch-up").startswith(f"caught up to position {head}: vectors to position {head}; ")
     (hit, *_) = run("recall", "정산 형식", "--tenant", "hanul", "--any", "all", "--json")
-    assert "cosine" in hit["signals"]
+    assert "dense" in hit["signals"]
 
 
 def test_the_work_is_told_as_it_is_done(tmp_path: Path) -> None:
