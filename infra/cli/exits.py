@@ -64,7 +64,7 @@ HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.AccessDenied: "ask an operator, or call with --as ROLE:ID of one who may",
     errors.StoreInUse: "stop the other process, or wait until it has finished",
     errors.StoreClosed: "open it anew",
-    errors.StoreUnavailable: "free the disk or wait, then retry with the same --key",
+    errors.StoreUnavailable: "see to what the message names, then retry; a write with the same --key",
     errors.KeysMissing: "restore keys and root key, or set MNEMOLOG_ROOT_KEY or MNEMOLOG_ROOT_KEY_FILE",
     errors.ErasedScope: "what was erased does not come back; a new event needs a new session",
     errors.ProjectionParked: "see mnemolog projections parked",
