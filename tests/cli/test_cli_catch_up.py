@@ -11,6 +11,7 @@ from cli_world import Run, invoke
 from embedding_fakes import WordHashes
 from face_world import U1, open_memory
 from mnemolog import AsyncMemory
+from mnemolog.infra.cli.exits import Exit
 
 
 def test_status_tells_what_is_not_done_and_catch_up_does_it(
@@ -28,6 +29,24 @@ def test_status_tells_what_is_not_done_and_catch_up_does_it(
     assert run("catch-up").startswith(f"caught up to position {head}: vectors to position {head}; ")
     (hit, *_) = run("recall", "정산 형식", "--tenant", "hanul", "--any", "all", "--json")
     assert "dense" in hit["signals"]
+
+
+def test_the_policy_is_shown_whole(data: Path, tmp_path: Path) -> None:
+    """What a document leaves out is shown too, as a document that decides the same; --adopted shows its own words."""
+    given = tmp_path / "policy.yaml"
+    given.write_text(
+        "version: 1\n# ours\nreading: {kinds: {agent: [fact]}}\ntopics: {건강: {rule: forbidden, words: [진단]}}\n"
+    )
+    assert invoke(data, "policy", "show", "--adopted").exit_code == Exit.NOT_FOUND
+    invoke(data, "policy", "adopt", str(given))
+    shown = invoke(data, "policy", "show")
+    for part in ("least_confidence: 0.7", "secret: block", "keep: 12", "agent: [fact]", "건강"):
+        assert part in shown.stdout
+    whole = tmp_path / "whole.yaml"
+    whole.write_text(shown.stdout)
+    hashes = [invoke(data, "policy", "check", str(file)).stdout.split()[-1] for file in (given, whole)]
+    assert hashes[0] == hashes[1]
+    assert invoke(data, "policy", "show", "--adopted").stdout == given.read_text()
 
 
 def test_the_work_is_told_as_it_is_done(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mnemolog.infra.settings import Settings
 
 
 def open_to_others(folder: Path) -> list[str]:
-    """What others may read, write or enter below a folder; what lies in the index, which is closed, is its library's."""
+    """What others may read, write or enter below a folder; what lies in the index, which is closed, is the library."""
     paths = [path for path in folder.rglob("*") if "index" not in path.relative_to(folder).parts[:-1]]
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
     return [f"{mode:o} {path.relative_to(folder)}" for path, mode in modes.items() if mode & 0o077]
