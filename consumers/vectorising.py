@@ -98,13 +98,17 @@ class Vectorising:
 
     # Keeping up --------------------------------------------------------------------------------------------------
 
-    def catch_up(self, timeout: float | None = None) -> int:
+    def catch_up(
+        self,
+        timeout: float | None = None,
+        progress: Callable[[int, int], None] = lambda at, of: None,
+    ) -> int:
         """Embed and index, in this thread, up to the head of the log or the time limit; how far it is embedded."""
         if self._embedder is None or not self._log.head():
             return self._log.head()
         worker = self._open().worker
         target, deadline = self._log.head(), None if timeout is None else time.monotonic() + timeout
-        position = worker.catch_up(target, timeout)
+        position = worker.catch_up(target, timeout, progress)
         if deadline is None or time.monotonic() < deadline:
             self._fill()
         return position
@@ -191,9 +195,10 @@ class Vectorising:
         opened = self._open()
         index = self._usable_index() if turns > self._exact_up_to else None
         if index is None:
-            if not opened.scan.holds(scopes):
+            change = opened.scan.change()
+            if not opened.scan.holds(scopes, change):
                 return None
-            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes)
+            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes, change)
         return by_index(
             opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
         )

@@ -154,7 +154,13 @@ def policy_document(policy: Policy) -> str:
     """A document that says the same as the policy, without comments."""
     from mnemolog.infra.policy_schema import written
 
-    return str(yaml.safe_dump(written(policy), sort_keys=False, allow_unicode=True))
+    lines: dict[str, Any] = {
+        "sort_keys": False,
+        "allow_unicode": True,
+        "default_flow_style": None,
+        "width": 110,
+    }
+    return str(yaml.safe_dump(written(policy), **lines))
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -22,6 +22,7 @@ from mnemolog.domain.policy import (
     plain,
 )
 from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.records import RECORD_KINDS
 from mnemolog.domain.summaries import WindowRule
 
 Kind = Literal["fact", "preference", "episode", "procedure", "constraint", "reference"]
@@ -227,6 +228,12 @@ def _reading(values: Mapping[str, Any]) -> ReadingPolicy:
     return ReadingPolicy(everybody, frozenset(values["personal"]))
 
 
+def _readers(reading: ReadingPolicy) -> dict[str, Any]:
+    """Roles that read all kinds are not named."""
+    kinds = {role: kinds for role, kinds in reading.kinds.items() if kinds != frozenset(RECORD_KINDS)}
+    return {"kinds": plain(kinds), "personal": plain(reading.personal)}
+
+
 def written(policy: Policy) -> dict[str, Any]:
     """The values of a document that says the same as the policy."""
     gate, admission = policy.gate, policy.gate.admission
@@ -253,7 +260,7 @@ def written(policy: Policy) -> dict[str, Any]:
         "topics": given["topics"],
         "personal": {"secret": admission.secrets, **_handlings(admission)},
         "consent": {"on_withdrawal": policy.on_withdrawal},
-        "reading": plain(policy.reading),
+        "reading": _readers(policy.reading),
         "systems": plain(gate.systems),
         "context": plain(policy.context),
         "summaries": plain(policy.summaries),

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import Act, Status
+from mnemolog.domain.records import GATED, Act, Status
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_rows import unpacked
 
@@ -94,7 +94,8 @@ def oldest_waiting(conn: Connection, curated: Curated) -> str | None:
 def acts_of_people(conn: Connection, curated: Curated) -> dict[str, int]:
     """How often people corrected, approved, rejected, edited, ... what is remembered, by act."""
     a = curated.tables.assertions.c
-    query = select(a.act, func.count().label("times")).where(a.human, a.act != Act.STATED).group_by(a.act)
+    decided = a.act.not_in([Act.STATED, *GATED])
+    query = select(a.act, func.count().label("times")).where(a.human, decided).group_by(a.act)
     return {row.act: row.times for row in conn.execute(query)}
 
 

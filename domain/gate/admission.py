@@ -107,6 +107,10 @@ class AdmissionPolicy:
     burst_factor: float = 5.0
     burst_least: int = 20
 
+    def handling(self, sort: Sort) -> Handling:
+        """What happens to a statement with this in it."""
+        return self.secrets if sort is Sort.SECRET else self.identifiers.get(sort, "redact")
+
 
 DEFAULT_ADMISSION: Final = AdmissionPolicy()
 assert set(_FLOORS) == set(RECORD_KINDS)
@@ -202,15 +206,11 @@ def _outcome(
 # Secrets and identifiers ---------------------------------------------------------------------------------------------
 
 
-def _handling(one: Finding, policy: AdmissionPolicy) -> Handling:
-    return policy.secrets if one.sort is Sort.SECRET else policy.identifiers.get(one.sort, "redact")
-
-
 def _masked(
     candidate: Candidate, source: SourceFacts, policy: AdmissionPolicy, found: Sequence[Finding]
 ) -> Candidate:
     """The candidate with a word in place of all that the policy redacts, in its content and in every part of it."""
-    hidden = [one for one in found if _handling(one, policy) == "redact"]
+    hidden = [one for one in found if policy.handling(one.sort) == "redact"]
     if not hidden:
         return candidate
     parts = {source.text[one.start : one.end]: f"[masked {one.sort.value}]" for one in hidden}
@@ -257,7 +257,7 @@ def _sensitive(case: _Case) -> Iterator[Verdict]:
         (IDENTIFIERS, Reason.IDENTIFIER, Reason.IDENTIFIER_MASKED),
     ):
         for one in case.found:
-            handling = _handling(one, case.policy)
+            handling = case.policy.handling(one.sort)
             if one.sort in sort and handling == "block":
                 yield Decision.REJECT, blocked
             elif one.sort in sort and handling == "redact":

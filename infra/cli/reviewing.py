@@ -68,8 +68,8 @@ def extract(call: Call) -> None:
 
     Example: mnemolog extract
     """
-    with call.memory() as memory:
-        position = memory.operations.extract()
+    with call.memory() as memory, call.out.progress("Looking") as progress:
+        position = memory.operations.extract(progress=progress)
         found = memory.operations.status().counts.get("CandidatesExtracted", 0)
     if call.out.as_json:
         call.out.document({"position": position, "candidates": found})
@@ -243,7 +243,8 @@ def why(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
         for step in found.steps
     ]
     rows += [[("against", one.status), (_text(one), one.record_id)] for one in found.competing]
-    call.out.table(["what", "text"], rows)
+    if rows:
+        call.out.table(["what", "text"], rows)
 
 
 def why_not(call: Call, event: EventId, any_of: AnyOf = None) -> None:
@@ -302,6 +303,11 @@ def _consent(call: Call, method: str, done: str, topic: str | None, reason: str 
         call.out.document({"event_id": receipt.event_id, "position": receipt.position})
     else:
         call.out.text(f"{done}: {topic or 'all memory'} of user {scope.user}")
+    if done == "withdrawn":
+        call.out.say(
+            "It is not read as memory any more; what was said, turns and tool outputs, stays in the log and is found. "
+            f"To erase that, too: mnemolog erase --subject {scope.user} --tenant {scope.tenant}"
+        )
 
 
 def _compared(one: Conflict | MergeProposal) -> list[str]:
@@ -311,37 +317,34 @@ def _compared(one: Conflict | MergeProposal) -> list[str]:
 
 
 def _waiting(one: Any) -> list[Any]:
-    """A candidate, a conflict, or a proposal, in the language of what it is about."""
-    from mnemolog.domain.gate.wording import is_korean, standing
-
+    """A candidate, a conflict, or a proposal, with the question in the language of what it is about."""
     if hasattr(one, "found_in"):
         return _outcome(one)
     why = getattr(one, "reason", None) or " ".join(getattr(one, "slot", None) or ())
     under = f"{why}  records {' '.join(_compared(one))}".strip()
     return [
-        (standing(one.status, korean=is_korean(one.question)), ""),
+        (one.status, ""),
         (one_line(one.question, TEXT_SHOWN), under),
     ]
 
 
 def _outcome(one: Outcome) -> list[Any]:
-    """In the language of what it is about."""
-    from mnemolog.domain.gate.wording import because, is_korean, standing
-
-    korean = is_korean(one.content or "")
+    """Labels are English, as all that the command line says; a question is in the language of what it asks about."""
     text = one.question or one.content or ""
-    reasons = "; ".join(because(one.reasons, korean=korean))
+    reasons = "; ".join(one.reasons)
     under = f"{reasons}  {when(one.occurred_at)}  record {one.record_id}  from {one.found_in}"
-    return [
-        (standing(one.status, korean=korean), one.kind or ""),
-        (one_line(text, TEXT_SHOWN), under.strip()),
-    ]
+    return [(one.status, one.kind or ""), (one_line(text, TEXT_SHOWN), under.strip())]
 
 
 def _head(found: Why) -> dict[str, Any]:
     record = found.record
     if record is None:
-        return {"record": found.record_id, "status": "not in memory"}
+        standing = found.standing
+        return {
+            "record": found.record_id,
+            "status": f"not in memory: {standing.status}",
+            "because": "; ".join(standing.reasons),
+        }
     return {
         "record": found.record_id,
         "text": record.content,

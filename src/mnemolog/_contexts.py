@@ -36,6 +36,7 @@ from mnemolog.domain.records import READABLE, Record, Status
 from mnemolog.domain.rendering import (
     FOOTER,
     HEADER,
+    Costs,
     assemble,
     fitting,
     preview,
@@ -77,6 +78,7 @@ class Asked:
     head: int
     groups: tuple[str, ...]
     count: TokenCounter
+    costs: Costs
     session: str | None
 
     @property
@@ -118,14 +120,19 @@ class Contexts:
             newest if at_least is None else at_least,
             head,
             groups,
-            self._estimate if tokenizer is None else token_counter(tokenizer),
+            *self._counted(tokenizer),
             self._session(scope),
         )
         with self._reader.views(asked.position) as views:
-            line = self._estimate.line if asked.count is self._estimate else None
-            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, line)
+            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, asked.costs)
             incomplete = self._incomplete(asked, views)
         return self._handed_over(asked, made, incomplete)
+
+    def _counted(self, tokenizer: Tokenizer | None) -> tuple[TokenCounter, Costs]:
+        if tokenizer is None:
+            return self._estimate, Costs(self._estimate, self._estimate.line)
+        count = token_counter(tokenizer)
+        return count, Costs(count)
 
     def _budget(self, budget: int | None, window: int | None) -> int:
         if (budget is None) == (window is None):
@@ -211,7 +218,7 @@ class Contexts:
         aspect, epoch = self._store.records.aspect, views.record_epoch
         chosen = blueprint(ours, lambda record, text: aspect(record, text, epoch))
         guides = [record_entry(*each, asked.session)._replace(layer=Layer.BLUEPRINT) for each in chosen]
-        return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
+        return [*rules, *fitting([*rules, *guides], room, asked.costs)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
         """As it may be shown: it was written under the policy of its time."""

@@ -232,6 +232,11 @@ class Reader:
             return None
         return self.handed(found, view)
 
+    def judged(self, view: View, record_id: str) -> tuple[Record | None, list[Step]]:
+        """The record as it stands, readable or not, and what happened to it."""
+        found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
+        return found, self._curated.history(view.conn, record_id, view.scopes)
+
     def competing(self, view: View, record_id: str) -> list[MemoryRecord]:
         """The other records of its slot, what stands first."""
         peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())

@@ -10,19 +10,22 @@ from typing import Final, Unpack
 from mnemolog._comparing import Comparing
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
+from mnemolog._standing import of_event, of_record
 from mnemolog._stating import Acting, Stater, said
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
+    MEMORY,
     QuarantineReviewed,
     Receipt,
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
-from mnemolog.domain.principal import ALLOWED, Action, Tier
+from mnemolog.domain.principal import ALLOWED, Action
+from mnemolog.domain.records import Record
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
 from mnemolog.projections.gate_reads import OutcomeRow
-from mnemolog.results import Conflict, MergeProposal, Outcome, Why, WhyNot
+from mnemolog.results import Conflict, MergeProposal, Outcome, Standing, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
 _KEPT: Final = frozenset({"admitted", "evidence"})
@@ -93,19 +96,38 @@ class Review:
         """Remember that two records say different things: they are not proposed again, and a merge is undone."""
         return self._comparing.keep_apart(scope, record_id, other, about)
 
+    def standing(self, scope: Scope, said: Receipt | str) -> Standing:
+        """What became of a statement or a correction; see `Memory.standing`."""
+        self._guard.enter(Action.READ, scope)
+        event_id = said.event_id if isinstance(said, Receipt) else said
+        row = self._reader.require(scope, event_id)
+        if row.topic not in MEMORY:
+            raise NotFound(f"{event_id} is no statement: `why_not` tells what became of it")
+        with self._reader.view(scope) as view:
+            outcomes = self._of_record(view, row.stream)
+            record, steps = self._reader.judged(view, row.stream)
+        if event_id == row.stream:
+            return of_record(row.stream, record, outcomes, open=self._is_open(record), erased=row.erased)
+        return of_event(row.event_id, record, steps, outcomes, open=self._is_open(record))
+
+    def _is_open(self, record: Record | None) -> bool:
+        return record is None or self._reader.may_read(record)
+
     def why(self, scope: Scope, record_id: str) -> Why:
         """How a record came to be what it is: what was found where, what people did, and what it stands against."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, record_id)
+        if row.topic not in MEMORY:
+            raise NotFound(f"{record_id} is an event, not a record: `why-not` tells what became of it")
         with self._reader.view(scope) as view:
+            outcomes = self._of_record(view, row.stream)
+            stands, _ = self._reader.judged(view, row.stream)
             record = self._reader.shown(view, row.stream)
-            found = [
-                self._open_to(self._outcome(each, view), record is not None)
-                for each in self._of_record(view, row.stream)
-            ]
+            found = [self._open_to(self._outcome(each, view), record is not None) for each in outcomes]
             peers = self._reader.competing(view, row.stream)
+        standing = of_record(row.stream, stands, outcomes, open=self._is_open(stands), erased=row.erased)
         steps = tuple(self._reader.history(scope, row.stream)) if record is not None else ()
-        return Why(row.stream, record, tuple(found), steps, tuple(peers))
+        return Why(row.stream, record, tuple(found), steps, tuple(peers), standing)
 
     def why_not(self, scope: Scope, event_id: str) -> WhyNot:
         """What became of an event: what was found in it and why that is memory or not; what was hidden in it."""
@@ -116,7 +138,9 @@ class Review:
             readable = self._reader.readable(view, {each.record for each in rows})
             found = [self._open_to(self._outcome(each, view), each.record in readable) for each in rows]
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
-        return WhyNot(row.event_id, row.topic, tuple(found), looked, self._store.policy.gate.mode)
+        standing = self.standing(scope, row.event_id) if row.topic in MEMORY else None
+        mode = self._store.policy.gate.mode
+        return WhyNot(row.event_id, row.topic, tuple(found), looked, mode, standing, row.erased)
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -143,7 +167,7 @@ class Review:
                 "nothing of it may be kept as it was said: `review edit` says it in other words"
             )
         words = row.content if decision == "approve" else content
-        examined = () if words is None else self._store.gate.examined(words, Tier.USER_STATED)["findings"]
+        examined = () if words is None else self._stater.findings(words)
         # Its own origin: what a policy makes of it may be another one when the decision is folded again.
         origin = self._store.log.read_at([row.position], bodies=False)[0].envelope.origin
         event = QuarantineReviewed(

@@ -11,7 +11,7 @@ from mnemolog._guard import Guard
 from mnemolog._reading import Reader
 from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
-from mnemolog.domain.errors import InvalidInput, NotFound
+from mnemolog.domain.errors import InvalidInput, NotFound, NotKept
 from mnemolog.domain.events import (
     Event,
     FeedbackGiven,
@@ -22,6 +22,7 @@ from mnemolog.domain.events import (
     MemoryStated,
     Receipt,
 )
+from mnemolog.domain.gate.findings import Finding
 from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
 from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES, identity
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
@@ -102,9 +103,21 @@ class Stater:
             held.sensitivity,
             **self._times(scope, given),
             evidence=cited,
-            findings=self._store.gate.examined(content, Tier.USER_STATED)["findings"],
+            findings=self.findings(content),
         )
         return self._on_record(scope, record_id, event, about)
+
+    def findings(self, content: str) -> tuple[dict[str, Any], ...]:
+        """What must be hidden in what a person decides. Raises NotKept for what the policy keeps in no form."""
+        found: tuple[dict[str, Any], ...] = self._store.gate.examined(content, Tier.USER_STATED)["findings"]
+        handling = self._store.policy.gate.admission.handling
+        sorts = dict.fromkeys(Finding.of(one).sort for one in found)
+        if blocked := [sort.value for sort in sorts if handling(sort) == "block"]:
+            names = ", ".join(f"personal.{name}" for name in blocked)
+            raise NotKept(
+                f"the policy keeps no text with what stands in this one ({names}: block): leave it out"
+            )
+        return found
 
     def act(self, scope: Scope, act: str, record_id: str, given: Acting) -> Receipt:
         about = replace(_about(given), began_at=self._store.position)

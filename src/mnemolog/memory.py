@@ -30,7 +30,7 @@ from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.working import TaskState
-from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Why, WhyNot
+from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Standing, Why, WhyNot
 
 if TYPE_CHECKING:
     from mnemolog.domain.gate.ports import Extractor
@@ -264,7 +264,7 @@ class Memory:
         occurred_at: Moment = None,
         key: str | None = None,
     ) -> Receipt:
-        """State something to remember; `receipt.record_id` names the record.
+        """State something to remember; `receipt.record_id` names the record, and `standing` tells what became of it.
 
         The same statement in the same scope adds evidence to its record, never a second record.
         slot: (entity, attribute), the key under which one value is current; a newer value supersedes the older.
@@ -275,22 +275,17 @@ class Memory:
         self._guard.enter(Action.STATE, scope)
         about = About(occurred_at, key, subjects, expected_version)
         details = {
-            "slot": slot,
-            "kind": kind,
-            "valid_from": valid_from,
-            "valid_to": valid_to,
-            "expires_at": expires_at,
-            "sensitivity": sensitivity,
-            "consent": consent,
-            "confidence": confidence,
-        }
+            "slot": slot, "kind": kind, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
+            "sensitivity": sensitivity, "consent": consent, "confidence": confidence,
+        }  # fmt: skip
         return self._stater.remember(scope, content, details, evidence, belongs_to, about)
 
     def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.
 
         A correction by a person outranks every machine. expected_version: raises VersionConflict when the record
-        has moved on. Raises NotFound for a record that is not in the caller's scope.
+        has moved on. Raises NotFound for a record that is not in the caller's scope, NotKept for a text that the
+        policy blocks.
         """
         self._guard.enter(Action.STATE, scope)
         return self._stater.correct(scope, record_id, content, about)
@@ -320,6 +315,13 @@ class Memory:
     ) -> Receipt:
         """The scope's user takes it back: what was kept is not read any more, and erased if the policy says so."""
         return self._consent.withdraw(scope, topic, reason)
+
+    def standing(self, scope: Scope, said: Receipt | str) -> Standing:
+        """What became of what `remember` or `correct` told: current, held for review, dropped, ... and why.
+
+        said: the receipt, or the id of an event or a record. An append does not wait for the gate; this waits.
+        """
+        return self.review.standing(scope, said)
 
     def why(self, scope: Scope, record_id: str) -> Why:
         """How a record came to be what it is, by the rules, the evidence and the records that it stands against."""
@@ -428,15 +430,9 @@ class Memory:
         """
         self._guard.enter(Action.READ, scope)
         found = self._reader.records(
-            scope,
-            kinds=kinds,
-            status=status,
-            now=now,
-            believed_at=believed_at,
-            at_least=at_least,
-            exact=exact,
+            scope, kinds=kinds, status=status, now=now, believed_at=believed_at, at_least=at_least, exact=exact,
             history=history,
-        )
+        )  # fmt: skip
         return self._trail.some("records", scope, found)
 
     def history(self, scope: Scope, record_id: str) -> list[Step]:
