@@ -59,15 +59,11 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A message that could not be taken. code: one of `importing.CODES`; reason: may quote it.
-
-    scope: of what it says, where that could be read.
-    """
+    """A message that could not be taken. code: one of `importing.CODES`; reason: may quote it."""
 
     message: Incoming
     code: str
     reason: str
-    scope: Scope | None = None
 
 
 class Source(Protocol):
@@ -81,8 +77,11 @@ class Source(Protocol):
 
 
 class DeadLetters(Protocol):
-    def put(self, refused: Sequence[Refused]) -> None:
-        """Keep them; durable when this returns. Raises StoreUnavailable."""
+    def put(self, refused: Sequence[Refused]) -> int:
+        """Keep them, durable when this returns, but nothing of what was erased; how many were kept.
+
+        Raises StoreUnavailable.
+        """
 
 
 class WrittenBefore(Protocol):
@@ -202,9 +201,8 @@ class Ingest:
         """Append what can be, keep what cannot be as dead letters, then commit. Raises `FATAL`."""
         tally, refused = self._append(messages)
         dead = [one for one in refused if one.code != ERASED]
-        if dead:
-            self._dead.put(dead)
-        self._count(messages, tally, len(dead), len(refused) - len(dead))
+        kept = self._dead.put(dead) if dead else 0
+        self._count(messages, tally, kept, len(refused) - kept)
         self._commit(messages)
 
     def _commit(self, messages: Sequence[Incoming]) -> None:
@@ -223,7 +221,8 @@ class Ingest:
         except Exception:
             # A message that no rule foresaw: find it, and let the others pass.
             tally = self._one_by_one(entries)
-        return tally, [_refused(messages, entries, skipped) for skipped in tally.skipped]
+        skips = tally.skipped
+        return tally, [Refused(messages[one.number - 1], code_of(one), one.reason) for one in skips]
 
     def _entry(self, message: Incoming, number: int) -> Entry:
         try:
@@ -254,9 +253,3 @@ class Ingest:
             dead=counters.dead + dead,
             erased=counters.erased + erased,
         )
-
-
-def _refused(messages: Sequence[Incoming], entries: Sequence[Entry], skipped: Skipped) -> Refused:
-    entry = entries[skipped.number - 1]
-    scope = entry.items[0].scope if entry.items else None
-    return Refused(messages[skipped.number - 1], code_of(skipped), skipped.reason, scope)

@@ -39,6 +39,10 @@ class NotFound(MnemologError, LookupError):
     """No such event, record or session in the caller's scope."""
 
 
+class Erased(NotFound):
+    """The event or record that the call names was erased: say it anew."""
+
+
 class StoreInUse(MnemologError):
     """Another process is opening this data directory, is erasing in it, or leads it with another release."""
 

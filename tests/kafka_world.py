@@ -98,6 +98,11 @@ class Kafka:
         finally:
             consumer.close(autocommit=False)
 
+    def segments(self, topic: str) -> bytes:
+        """What the broker has on disk of a topic."""
+        folders = self.broker.data.glob(f"{topic}-*")
+        return b"".join(file.read_bytes() for folder in folders for file in folder.glob("*.log"))
+
     def send(self, topic: str, values: Sequence[bytes], **options: Any) -> None:
         """As any client would."""
         from kafka import KafkaProducer

@@ -78,8 +78,7 @@ class World:
 
     def segments(self) -> bytes:
         """What the broker has on disk of the topic."""
-        folders = self.kafka.broker.data.glob(f"{self.kafka.topics.records}-*")
-        return b"".join(file.read_bytes() for folder in folders for file in folder.glob("*.log"))
+        return self.kafka.segments(self.kafka.topics.records)
 
     def is_gone(self, sealed: bytes) -> bool:
         self.publisher.step()
