@@ -227,6 +227,7 @@ class Relay:
             except MnemologError as error:
                 self._supervisor.crashed(error)
                 continue
+            self._supervisor.worked()
             self._place = Place.decode(stored)
             if stored != seen or self._place.position >= head:
                 seen, still_since = stored, self._clock()

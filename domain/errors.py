@@ -60,7 +60,7 @@ class KeysMissing(MnemologError):
 
 
 class AnotherLog(MnemologError):
-    """The target of a move holds another log, or more than the source has. Name an empty one, or move the other way."""
+    """The target of a move, or the topics of a prefix, belong to another log. Name others, or an empty target."""
 
 
 class StoreMoved(MnemologError):

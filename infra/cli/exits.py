@@ -35,6 +35,7 @@ class Exit(IntEnum):
 CODES: Final[dict[type[errors.MnemologError], Exit]] = {
     errors.InvalidInput: Exit.USAGE,
     errors.NotFound: Exit.NOT_FOUND,
+    errors.Erased: Exit.NOT_FOUND,
     errors.VersionConflict: Exit.CONFLICT,
     errors.IdempotencyConflict: Exit.CONFLICT,
     errors.AnotherLog: Exit.CONFLICT,
@@ -56,7 +57,8 @@ HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.NotFound: "look with the scope that it belongs to: mnemolog records list, mnemolog log list",
     errors.VersionConflict: "read the record again (mnemolog records show), then retry",
     errors.IdempotencyConflict: "use a new --key for new content",
-    errors.AnotherLog: "name an empty target, or the one that an interrupted move began",
+    errors.AnotherLog: "name what is empty or this log's own",
+    errors.Erased: "it does not come back: say it anew",
     errors.StoreMoved: "go on where it is now, or run the move again if it is not finished",
     errors.AccessDenied: "ask an operator, or call with --as ROLE:ID of one who may",
     errors.StoreInUse: "stop the other process, or wait until it has finished",

@@ -12,15 +12,14 @@ length of the reason (4 bytes), the reason, the original bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-import orjson
-
 from mnemolog.consumers.ingest import Refused
-from mnemolog.consumers.messages import Topics
+from mnemolog.consumers.messages import Topics, framed, unframed
 from mnemolog.consumers.relay import Outgoing
 from mnemolog.consumers.whose import Whose, whose
 from mnemolog.domain.errors import CorruptStore, ErasedScope, InvalidInput, NotFound
@@ -71,6 +70,16 @@ class Letter:
     head: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
+    def owners(self) -> tuple[str, ...]:
+        """The random ids of those whose keys close it; none where it is the ingest's own."""
+        return tuple(self.head.get("subjects", ()))
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the message; None where it is gone."""
+        return len(self.original) if isinstance(self.original, bytes) and self.original else None
+
+    @property
     def place(self) -> tuple[int, int]:
         """Partition and offset of its message."""
         _, partition, offset = self.id.rsplit("/", 2)
@@ -104,7 +113,7 @@ class Letters:
         """Every letter, oldest first, the handled ones too. Raises StoreUnavailable."""
         self._vault.refresh()
         newest = {one.key: one for one in read_all(self._connection, self._topics.dead_letters) if one.key}
-        letters = [self._read(one.value, one.timestamp) for one in newest.values() if one.value]
+        letters = [letter for one in newest.values() if (letter := self._read(one.value, one.timestamp))]
         return sorted(letters, key=lambda letter: (letter.at, letter.place))
 
     def open(self) -> list[Letter]:
@@ -117,6 +126,14 @@ class Letters:
         if found is None:
             raise NotFound(f"no dead letter {id!r}: `mnemolog dlq list` shows those that there are")
         return found
+
+    def text(self, letter: Letter) -> bytes | Forgotten:
+        """What its message says, opened if that was sealed to a key that is here."""
+        if isinstance(letter.original, Forgotten):
+            return letter.original
+        with suppress(InvalidInput):
+            return self._keys.open(letter.original)
+        return letter.original
 
     def replay(self, letters: Sequence[Letter]) -> None:
         """Send the original bytes once more; one that fails again becomes a new letter. Raises InvalidInput."""
@@ -146,7 +163,7 @@ class Letters:
         for letter in letters:
             head = {name: letter.head[name] for name in ("id", "code", "at", "partition")}
             head |= {"state": state.value, "on": self._now().astimezone(UTC).isoformat()}
-            marks.append(Outgoing(0, letter.id.encode(), _encoded(head, b"")))
+            marks.append(Outgoing(0, letter.id.encode(), framed(_MAGIC, head, b"")))
         self._producing.send(self._topics.dead_letters, marks)
 
     def _letter(self, refused: Refused) -> Outgoing | None:
@@ -162,14 +179,14 @@ class Letters:
         body = len(reason).to_bytes(4, "big") + reason + message.value
         found = self._whose(message.value)
         if found is None:
-            return Outgoing(0, message.id.encode(), _encoded(head, self._keys.current.seal(body)))
+            return Outgoing(0, message.id.encode(), framed(_MAGIC, head, self._keys.current.seal(body)))
         try:
             head["subjects"] = subjects = self._subjects(found)
             head["leaf"] = leaf = self._vault.next_leaf(subjects[0])
             sealed = self._vault.seal(subjects, leaf, body, message.id.encode())
         except ErasedScope:
             return None
-        return Outgoing(0, message.id.encode(), _encoded(head, sealed))
+        return Outgoing(0, message.id.encode(), framed(_MAGIC, head, sealed))
 
     def _whose(self, value: bytes) -> Whose | None:
         try:
@@ -193,19 +210,20 @@ class Letters:
                 self._vault.count_refusal(place)
                 raise ErasedScope("this is about something that was erased: it is not kept")
 
-    def _read(self, value: bytes, timestamp: int) -> Letter:
-        if not value.startswith(_MAGIC):
-            raise CorruptStore(f"{self._topics.dead_letters} holds something that is no dead letter")
-        end = 8 + int.from_bytes(value[4:8], "big")
-        head, sealed = orjson.loads(value[8:end]), value[end:]
-        letter = Letter(
-            head["id"],
-            head["code"],
-            State(head["state"]),
-            datetime.fromtimestamp(head["at"] / 1000, UTC),
-            datetime.fromtimestamp(timestamp / 1000, UTC),
-            head=head,
-        )
+    def _read(self, value: bytes | None, timestamp: int) -> Letter | None:
+        """None for what somebody else has sent there."""
+        try:
+            head, sealed = unframed(_MAGIC, value or b"")
+            letter = Letter(
+                head["id"],
+                head["code"],
+                State(head["state"]),
+                datetime.fromtimestamp(head["at"] / 1000, UTC),
+                datetime.fromtimestamp(timestamp / 1000, UTC),
+                head=head,
+            )
+        except (CorruptStore, KeyError, TypeError, ValueError):
+            return None
         if not sealed:
             return letter
         body = self._opened(head, sealed)
@@ -221,8 +239,3 @@ class Letters:
             return self._keys.open(sealed)
         except InvalidInput:
             return None
-
-
-def _encoded(head: Mapping[str, Any], sealed: bytes) -> bytes:
-    raw = orjson.dumps(head)
-    return b"".join((_MAGIC, len(raw).to_bytes(4, "big"), raw, sealed))

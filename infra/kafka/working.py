@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH: Final = 1000
 """Messages that are taken together."""
-WITHIN: Final = 0.05
+WITHIN: Final = 0.2
 """Seconds that a batch may gather."""
 _TICK: Final = 0.05
 _STOP_SECONDS: Final = 20.0
@@ -143,7 +143,7 @@ class FaustWorker:
                     batches.setdefault(message.partition, []).append(delivery)
             await self._folding(self.worker.deliver, batches)
 
-    async def _begins(self, partitions: Sequence[int]) -> dict[int, int]:
+    async def _begins(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         """These partitions were dealt to this worker; where each goes on."""
         self.rebalances += 1
         while True:
@@ -156,12 +156,12 @@ class FaustWorker:
             self.joined = True
             return begins
 
-    def _assigned(self, partitions: Sequence[int]) -> dict[int, int]:
+    def _assigned(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         self.worker.assign(partitions)
         return self.worker.begins()
 
 
-Begins = Callable[[Sequence[int]], Awaitable[Mapping[int, int]]]
+Begins = Callable[[Sequence[int]], Awaitable[Mapping[int, int | None]]]
 
 
 def _transport(app: faust.App, begins: Begins) -> Any:
@@ -176,11 +176,9 @@ def _transport(app: faust.App, begins: Begins) -> Any:
             wanted = await begins(sorted(mine))
             parts = list(mine.values())
             first, last = await self.earliest_offsets(*parts), await self.highwaters(*parts)
+            asked = {tp: last[tp] if (at := wanted[one]) is None else at for one, tp in mine.items()}
             # A topic that was made anew has fewer messages than we remember: begin with its first.
-            places = {
-                tp: at if first[tp] <= (at := wanted[one]) <= last[tp] else first[tp]
-                for one, tp in mine.items()
-            }
+            places = {tp: at if first[tp] <= at <= last[tp] else first[tp] for tp, at in asked.items()}
             await self.seek_wait(places)
             return places
 

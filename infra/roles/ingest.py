@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Event
 
 from mnemolog.consumers.importing import Entry
@@ -13,10 +13,9 @@ from mnemolog.domain.scope import ANY, Scope
 from mnemolog.infra.importers.topic import read_message
 from mnemolog.infra.kafka.consuming import GroupSource
 from mnemolog.infra.kafka.sealing import IngestKeys
-from mnemolog.infra.roles.kafka import ingest_keys, on_kafka
+from mnemolog.infra.roles.kafka import OnKafka, ingest_keys, writing_memory
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
-from mnemolog.memory import Memory
 
 
 class IngestRole:
@@ -51,16 +50,14 @@ class IngestRole:
 @contextmanager
 def opened(settings: Settings) -> Iterator[IngestRole]:
     """Open the memory of the settings, and make the topics that are not there."""
-    with on_kafka(settings) as kafka, kafka.letters() as letters:
+    with writing_memory(settings, writer(settings)) as memory:
+        kafka = OnKafka.of(memory)
         kafka.create_topics()
-        with Memory.open(settings, principal=writer(settings)) as memory:
-            source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
-            try:
-                understand = understanding(ingest_keys(settings))
-                ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory._writer))
-                yield IngestRole(ingest, source)
-            finally:
-                source.close()
+        source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
+        with kafka.letters() as letters, closing(source):
+            understand = understanding(ingest_keys(settings))
+            ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory._writer))
+            yield IngestRole(ingest, source)
 
 
 def writer(settings: Settings) -> Principal:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Event
 from typing import TYPE_CHECKING
 
 from mnemolog.consumers.records import RecordsPublisher
 from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.records import KafkaRecords
-from mnemolog.infra.roles.kafka import on_kafka
+from mnemolog.infra.roles.kafka import OnKafka, writing_memory
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
-from mnemolog.memory import Memory
 from mnemolog.projections.current import CurrentRecords
 
 if TYPE_CHECKING:
@@ -52,21 +51,25 @@ class RecordsRole:
 @contextmanager
 def opened(settings: Settings) -> Iterator[RecordsRole]:
     """Open the memory of the settings, and make the topics that are not there."""
-    with on_kafka(settings) as kafka:
+    with writing_memory(settings) as memory:
+        kafka = OnKafka.of(memory)
         kafka.create_topics()
         segment = kafka.admin.segment_seconds(kafka.topics.records)
         producing = Producing(kafka.connection)
         topic = KafkaRecords(kafka.connection, kafka.topics.records, producing)
-        try:
-            with Memory.open(settings) as memory:
-                yield RecordsRole(publisher(memory._store, topic, segment), producing)
-        finally:
-            topic.close()
-            producing.close()
+        with closing(producing), closing(topic):
+            yield RecordsRole(publisher(memory._store, topic, segment), producing)
 
 
 def publisher(store: Store, topic: KafkaRecords, segment_seconds: float) -> RecordsPublisher:
     """What keeps the topic as the store's view is."""
-    view = CurrentRecords(store.views, store.curated, store.clock)
+    view = CurrentRecords(store.views, store.curated, store.clock, advance=lambda: advance(store))
     segment = segment_seconds + MARGIN_SECONDS
     return RecordsPublisher(view, store.log, store.vault, topic, segment_seconds=segment)
+
+
+def advance(store: Store) -> None:
+    """Where no workers fold, the view may have nobody else."""
+    if not store.settings.workers:
+        store.look_around()
+        store.runner.catch_up(store.curated.name)

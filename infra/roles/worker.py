@@ -13,8 +13,10 @@ from mnemolog.consumers.workers import RelayPlace, SharedViews, Worker
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.kafka.connecting import check_reachable, connection
+from mnemolog.infra.kafka.owning import check_owner
 from mnemolog.infra.kafka.working import FaustWorker
 from mnemolog.infra.roles.beside import opened_places
+from mnemolog.infra.roles.kafka import log_id
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.ports import Projection
@@ -69,6 +71,7 @@ def opened(settings: Settings) -> Iterator[WorkerRole]:
         if not read_epochs(store.log):
             raise StoreUnavailable("no partitions are recorded yet: start `mnemolog serve relay`")
         store.begin(background=False, lead=lambda: None)
+        check_owner(kafka, Topics(settings.kafka_prefix), log_id(store.log))
     with closing(store), opened_places(settings) as places:
         yield WorkerRole(store, _faust(store, places, kafka, settings))
 

@@ -160,6 +160,26 @@ def test_what_names_an_erased_event_or_record_is_no_dead_letter(world: World) ->
     assert world.letters.all() == []
 
 
+def test_what_somebody_else_sends_to_the_topic_is_no_letter(world: World) -> None:
+    """No form, half a head, no head: the letters are listed all the same."""
+    topic = world.kafka.topics.dead_letters
+    for value in (b"", b"hello", b"MND1", b"MND1\x00\x00\x00\x02{}", b"MND1\x00\x00\x00\x02[]"):
+        world.kafka.send(topic, [value], key=b"\xff" + value)
+    world.send(b"{")
+    world.take_in()
+    assert [letter.original for letter in world.letters.open()] == [b"{"]
+
+
+def test_what_was_sealed_is_shown_opened(world: World) -> None:
+    """To an operator with the ingest's keys; while they are away it is what was sent."""
+    sealed = world.keys.current.seal(b"the words")
+    world.send(sealed)
+    world.take_in()
+    (letter,) = world.letters.open()
+    assert (letter.original, letter.size, letter.owners) == (sealed, len(sealed), ())
+    assert world.letters.text(letter) == b"the words"
+
+
 def test_a_person_who_came_back_may_send_wrong_messages_again(world: World) -> None:
     """What occurred after the erasure is a dead letter like any other, under the keys of the new person."""
     world.send(turn("in time", "t"))

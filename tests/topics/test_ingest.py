@@ -136,11 +136,23 @@ def test_poison_never_stops_the_rest(world: World) -> None:
 
 def test_a_message_as_large_as_a_topic_takes_is_kept_whole(world: World) -> None:
     """The letter is larger than its message, and its topic takes that."""
-    noise = random.Random(7).randbytes(1_040_000)
+    noise = random.Random(7).randbytes(1_048_400)
     world.send(noise, turn("after", "after"))
     world.take_in()
     assert said(world.memory) == ["after"]
     assert [letter.original for letter in world.letters.open()] == [noise]
+
+
+def test_a_batch_asks_the_log_once_how_far_it_is(world: World) -> None:
+    """Not once per message, which is a question to the server each time."""
+    log, asked = world.memory._store.log, list[int]()
+    look = log.look
+    world.memory.record_turn(U1, role="user", content="first")
+    log.look = lambda: (asked.append(1), look())[1]  # type: ignore[method-assign]
+    items = [turn(f"{number}", f"{number}") for number in range(50)]
+    world.memory.record_batch([{**one, "scope": U1} for one in items])
+    assert len(asked) == 1
+    assert len(said(world.memory)) == 51
 
 
 def test_a_key_that_was_used_for_something_else_is_a_conflict(world: World) -> None:

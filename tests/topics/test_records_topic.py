@@ -102,6 +102,18 @@ def slot(memory: Memory, text: str, scope: Scope = U1) -> str:
     return memory.remember(scope, text, slot=("report", "format")).record_id
 
 
+def test_what_somebody_else_sends_stops_nothing(world: World) -> None:
+    """A message of another form is passed over; one under the key of a record is set right."""
+    record = slot(world.memory, "PDF")
+    world.publish()
+    for key in (b"", b"\xff\xfe", record.encode()):
+        for value in (b"hello", b"MNR1", b"MNR1\x00\x00\x00\x02{}", b'MNR1\x00\x00\x00\x0c{"scope":[1]}'):
+            world.kafka.send(world.kafka.topics.records, [value], key=key, partition=0)
+    until(lambda: world.settled() == {record: "PDF"}, "the record is there again")
+    assert world.new_publisher()._published.keys() == {record}
+    assert world.seen() == ["PDF"]
+
+
 def test_the_cache_has_what_a_default_read_has(world: World) -> None:
     """Current records only, each as the memory says it, and every scope its own."""
     slot(world.memory, "Reports go out as PDF.")
