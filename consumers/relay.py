@@ -29,6 +29,8 @@ SAVE_SECONDS: Final = 0.5
 STANDBY_SECONDS: Final = 5.0
 """How long another relay's place may stand still behind the head before this one takes over."""
 _WAIT: Final = 0.5
+_GATHER: Final = 0.1
+"""Seconds of rest after a batch that was not full: appends one by one are then sent together."""
 _PLACE: Final = "relay"
 
 
@@ -145,8 +147,11 @@ class Relay:
                 if not loaded:
                     self.load()
                     loaded = True
+                sent = self.sent
                 self.step(_WAIT)
                 self._supervisor.worked()
+                if 0 < self.sent - sent < self._batch:
+                    stop.wait(_GATHER)
             except _Overtaken:
                 self.overtaken += 1
                 loaded = False

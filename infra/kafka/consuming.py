@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SESSION_SECONDS: Final = 10.0
 """After so long another member takes over the partitions of one that was killed."""
 _CALL_MS: Final = 10_000
+_GATHERED_BYTES: Final = 65_536
+_GATHER_MS: Final = 150
 READ_SECONDS: Final = 30.0
 """How long a topic that is read over may give nothing."""
 ALONE: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_id": None}
@@ -99,6 +101,9 @@ class GroupSource:
                 enable_auto_commit=False,
                 session_timeout_ms=self._session_ms,
                 heartbeat_interval_ms=self._session_ms // 3,
+                # The broker gathers, so that few messages a second are not as many small batches.
+                fetch_min_bytes=_GATHERED_BYTES,
+                fetch_max_wait_ms=_GATHER_MS,
                 # How soon partitions that were added are seen.
                 metadata_max_age_ms=30_000,
             )

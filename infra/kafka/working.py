@@ -30,7 +30,7 @@ BATCH: Final = 1000
 """Messages that are taken together."""
 WITHIN: Final = 0.2
 """Seconds that a batch may gather."""
-_TICK: Final = 0.05
+_TICK: Final = 0.2
 _STOP_SECONDS: Final = 20.0
 SESSION_SECONDS: Final = 30.0
 """How long a worker may be silent before its partitions are given to others."""

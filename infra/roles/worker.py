@@ -77,12 +77,15 @@ def opened(settings: Settings) -> Iterator[WorkerRole]:
 
 
 def _faust(store: Store, places: RelayPlace, kafka: dict[str, Any], settings: Settings) -> FaustWorker:
-    views = cast(SharedViews, store.views)
-    parts = store.log, views, store.folded(), places, store.clock
+    views, policy, folded = cast(SharedViews, store.views), store.policy, store.folded()
+    parts = store.log, views, folded, places, store.clock
 
     def refresh() -> list[Projection]:
+        nonlocal policy, folded
         store.look_around()
-        return store.folded()
+        if store.policy is not policy:
+            policy, folded = store.policy, store.folded()
+        return folded
 
     worker = Worker(*parts, batch_size=settings.batch_size, refresh=refresh)
     topics = Topics(settings.kafka_prefix)
