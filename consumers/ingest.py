@@ -157,14 +157,8 @@ class Ingest:
     ) -> None:
         self._source, self._understand, self._sink, self._dead = source, understand, sink, dead_letters
         self._names, self._batch = names, batch
-        self._supervisor = Supervisor(0.1, 5.0)
+        self.supervisor = Supervisor(0.1, 5.0)
         self.counters = Counters()
-
-    @property
-    def trouble(self) -> str | None:
-        """What keeps it from working now, as class and place; None while it works."""
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
 
     def run(self, stop: Event) -> None:
         """Take in batch after batch. A batch that was begun when `stop` is set is finished, or left for the next."""
@@ -177,7 +171,7 @@ class Ingest:
             if messages:
                 self._persist(messages, stop)
             else:
-                self._supervisor.worked()
+                self.supervisor.worked()
 
     def _persist(self, messages: Sequence[Incoming], stop: Event) -> None:
         """Until it is done: whatever is not the messages' fault is tried again."""
@@ -190,12 +184,12 @@ class Ingest:
                 if stop.is_set():
                     return
             else:
-                self._supervisor.worked()
+                self.supervisor.worked()
                 return
 
     def _crashed(self, error: Exception, stop: Event) -> None:
-        self._supervisor.crashed(error)
-        stop.wait(self._supervisor.delay)
+        self.supervisor.crashed(error)
+        stop.wait(self.supervisor.delay)
 
     def take(self, messages: Sequence[Incoming]) -> None:
         """Append what can be, keep what cannot be as dead letters, then commit. Raises `FATAL`."""
@@ -209,7 +203,7 @@ class Ingest:
         try:
             self._source.commit({message.partition: message.offset + 1 for message in messages})
         except StoreUnavailable as error:  # they come again, and add nothing
-            self._supervisor.crashed(error)
+            self.supervisor.crashed(error)
 
     def _append(self, messages: Sequence[Incoming]) -> tuple[Tally, list[Refused]]:
         entries = [self._entry(message, number) for number, message in enumerate(messages, 1)]

@@ -192,7 +192,7 @@ class RecordsPublisher:
     ) -> None:
         self._view, self._log, self._seals, self._topic = view, log, seals, topic
         self._segment, self._clock = segment_seconds, clock
-        self._supervisor = Supervisor(0.2, 5.0)
+        self.supervisor = Supervisor(0.2, 5.0)
         self._published: dict[str, _Published] = {}
         self._of_scope: dict[ScopeIds, set[str]] = {}
         self._doubtful: set[ScopeIds] = set()
@@ -200,23 +200,18 @@ class RecordsPublisher:
         self._partitions = 0
         self.sent = self.tombstones = self.fillers = 0
 
-    @property
-    def trouble(self) -> str | None:
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
-
     def run(self, stop: Event) -> None:
         """Until `stop` is set. Whatever fails is tried again."""
         loaded = False
-        while not stop.wait(self._supervisor.delay or _EVERY):
+        while not stop.wait(self.supervisor.delay or _EVERY):
             try:
                 if not loaded:
                     self.load()
                     loaded = True
                 self.step()
-                self._supervisor.worked()
+                self.supervisor.worked()
             except MnemologError as error:
-                self._supervisor.crashed(error)
+                self.supervisor.crashed(error)
 
     def load(self) -> None:
         """Take up what the topic holds, also what another one has sent."""

@@ -120,7 +120,7 @@ class Relay:
         self._log, self._publisher, self._places = log, publisher, places
         self._batch, self._save_seconds, self._standby_seconds = batch, save_seconds, standby_seconds
         self._clock = clock
-        self._supervisor = Supervisor(0.1, 2.0)
+        self.supervisor = Supervisor(0.1, 2.0)
         self._epochs = Epochs()
         self._stored: bytes | None = None
         self._place, self._saved_at = Place(), 0.0
@@ -133,12 +133,6 @@ class Relay:
         """Everything up to here is in the topic."""
         return self._place.position
 
-    @property
-    def trouble(self) -> str | None:
-        """What keeps it from sending now, as class and place; None while it works."""
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
-
     def run(self, stop: Event) -> None:
         """Send until `stop` is set; what was sent is then noted. Whatever fails is tried again."""
         loaded = False
@@ -149,7 +143,7 @@ class Relay:
                     loaded = True
                 sent = self.sent
                 self.step(_WAIT)
-                self._supervisor.worked()
+                self.supervisor.worked()
                 if 0 < self.sent - sent < self._batch:
                     stop.wait(_GATHER)
             except _Overtaken:
@@ -158,8 +152,8 @@ class Relay:
                 self._stand_by(stop)
             except MnemologError as error:
                 self._partitions = 0  # the topic may have been made anew
-                self._supervisor.crashed(error)
-                stop.wait(self._supervisor.delay)
+                self.supervisor.crashed(error)
+                stop.wait(self.supervisor.delay)
         if loaded:
             self._save_quietly()
 
@@ -230,9 +224,9 @@ class Relay:
             try:
                 stored, head = self._places.load(_PLACE), self._log.head()
             except MnemologError as error:
-                self._supervisor.crashed(error)
+                self.supervisor.crashed(error)
                 continue
-            self._supervisor.worked()
+            self.supervisor.worked()
             self._place = Place.decode(stored)
             if stored != seen or self._place.position >= head:
                 seen, still_since = stored, self._clock()

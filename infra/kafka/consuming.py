@@ -137,6 +137,19 @@ def _listener(source: GroupSource) -> Any:
     return Counting()
 
 
+def to_the_end(consumer: KafkaConsumer, topic: str) -> Iterator[Mapping[Any, Sequence[Any]]]:
+    """What its partitions hold now, as it comes. Raises StoreUnavailable where for long nothing does."""
+    ends = consumer.end_offsets(list(consumer.assignment()))
+    deadline = time.monotonic() + READ_SECONDS
+    while any(consumer.position(part) < end for part, end in ends.items()):
+        found = consumer.poll(timeout_ms=200)
+        if found:
+            deadline = time.monotonic() + READ_SECONDS
+        elif time.monotonic() > deadline:
+            raise unavailable(f"{topic} cannot be read", TimeoutError())
+        yield found
+
+
 def read_all(connection: Mapping[str, Any], topic: str) -> Iterator[Any]:
     """Every message that the topic holds now, partition by partition in order, as kafka-python gives it.
 
@@ -150,14 +163,7 @@ def read_all(connection: Mapping[str, Any], topic: str) -> Iterator[Any]:
         with KafkaConsumer(**connection, **ALONE) as consumer:
             parts = [TopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
             consumer.assign(parts)
-            ends = consumer.end_offsets(parts)
-            deadline = time.monotonic() + READ_SECONDS
-            while any(consumer.position(part) < ends[part] for part in parts):
-                found = consumer.poll(timeout_ms=200)
-                if found:
-                    deadline = time.monotonic() + READ_SECONDS
-                elif time.monotonic() > deadline:
-                    raise unavailable(f"{topic} cannot be read", TimeoutError())
+            for found in to_the_end(consumer, topic):
                 for messages in found.values():
                     yield from messages
     except KafkaError as error:

@@ -55,16 +55,10 @@ class FaustWorker:
     ) -> None:
         self.worker, self._connection, self._topic, self._group = worker, connection, topic, group
         self._folder, self._session_seconds = folder, session_seconds
-        self._supervisor = Supervisor(0.5, 10.0)
+        self.supervisor = Supervisor(0.5, 10.0)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mnemolog-fold")
         self.rebalances = 0
         self.joined = False
-
-    @property
-    def trouble(self) -> str | None:
-        """What keeps it from the topic now; None while it works."""
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
 
     def run(self, stop: Event) -> None:
         """Fold until `stop` is set; the batch under way is finished."""
@@ -73,10 +67,10 @@ class FaustWorker:
         while not stop.is_set():
             try:
                 asyncio.run(self._serve(stop))
-                self._supervisor.worked()
+                self.supervisor.worked()
             except Exception as error:
-                self._supervisor.crashed(error)
-                stop.wait(self._supervisor.delay)
+                self.supervisor.crashed(error)
+                stop.wait(self.supervisor.delay)
             finally:
                 self.joined = False
         self._thread.shutdown()
@@ -91,7 +85,7 @@ class FaustWorker:
                     raise StoreUnavailable("the Kafka client has crashed") from app.crash_reason
                 more = await self._folding(self.worker.tick)
                 if self.joined:
-                    self._supervisor.worked()
+                    self.supervisor.worked()
                 if not more:
                     await asyncio.sleep(_TICK)
         finally:
@@ -150,8 +144,8 @@ class FaustWorker:
             try:
                 begins = await self._folding(self._assigned, partitions)
             except Exception as error:  # the database is away: nothing can be folded before it is back
-                self._supervisor.crashed(error)
-                await asyncio.sleep(self._supervisor.delay)
+                self.supervisor.crashed(error)
+                await asyncio.sleep(self.supervisor.delay)
                 continue
             self.joined = True
             return begins

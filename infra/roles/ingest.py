@@ -13,6 +13,7 @@ from mnemolog.domain.scope import ANY, Scope
 from mnemolog.infra.importers.topic import read_message
 from mnemolog.infra.kafka.consuming import GroupSource
 from mnemolog.infra.kafka.sealing import IngestKeys
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.roles.kafka import OnKafka, ingest_keys, writing_memory
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
@@ -30,12 +31,12 @@ class IngestRole:
         self._ingest.run(stop)
 
     def ready(self) -> bool:
-        return self._ingest.trouble is None and self._source.is_member
+        return self._ingest.supervisor.now is None and self._source.is_member
 
     def metrics(self) -> Iterator[Metric]:
         counters = self._ingest.counters
         yield Metric("mnemolog_ingest_lag", "Messages of its partitions not read yet.", self._source.lag)
-        for name, help, value in (
+        rows = (
             ("messages", "Messages that were read and dealt with.", counters.messages),
             ("appended", "Events that were new.", counters.appended),
             ("redelivered", "Messages whose event was in the log already.", counters.redelivered),
@@ -43,8 +44,8 @@ class IngestRole:
             ("erased", "Messages dropped since what they belong to was erased.", counters.erased),
             ("retries", "Batches that were tried again.", counters.retries),
             ("rebalances", "How often partitions were shared out anew.", self._source.rebalances),
-        ):
-            yield Metric(f"mnemolog_ingest_{name}", help, value, kind="counter")
+        )
+        yield from metrics.counters("mnemolog_ingest", rows)
 
 
 @contextmanager

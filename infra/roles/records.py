@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mnemolog.consumers.records import RecordsPublisher
 from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.records import KafkaRecords
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.roles.kafka import OnKafka, writing_memory
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
@@ -34,18 +35,17 @@ class RecordsRole:
         self._publisher.run(stop)
 
     def ready(self) -> bool:
-        return self._publisher.trouble is None
+        return self._publisher.supervisor.now is None
 
     def metrics(self) -> Iterator[Metric]:
         publisher = self._publisher
-        for name, help, value in (
+        rows = (
             ("sent", "Records that are new, or were changed.", publisher.sent),
             ("tombstones", "Records that are no more.", publisher.tombstones),
             ("fillers", "Messages that let the cleaner run.", publisher.fillers),
-        ):
-            yield Metric(f"mnemolog_records_{name}", help, value, kind="counter")
-        rebuilds = "Producers that were given up and made anew."
-        yield Metric("mnemolog_producer_rebuilds", rebuilds, self._producing.rebuilds, kind="counter")
+        )
+        yield from metrics.counters("mnemolog_records", rows)
+        yield metrics.rebuilds(self._producing.rebuilds)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.kafka.connecting import check_reachable, connection
 from mnemolog.infra.kafka.owning import check_owner
 from mnemolog.infra.kafka.working import FaustWorker
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.roles.beside import opened_places
 from mnemolog.infra.roles.kafka import log_id
 from mnemolog.infra.serving import Metric
@@ -36,28 +37,24 @@ class WorkerRole:
         self._faust.run(stop)
 
     def ready(self) -> bool:
-        return self._faust.joined and self._faust.trouble is None
+        return self._faust.joined and self._faust.supervisor.now is None
 
     def metrics(self) -> Iterator[Metric]:
         faust, worker = self._faust, self._faust.worker
-        yield Metric("mnemolog_log_head", "The last position of the log.", self._store.log.head())
+        yield metrics.log_head(self._store.log.head())
         for lag in worker.lags():
             labels = {"projection": lag.projection, "partition": str(lag.partition)}
             yield Metric("mnemolog_partition_position", "How far it is.", lag.position, labels)
             behind = "How far it is behind what the relay has sent."
             yield Metric("mnemolog_partition_lag", behind, max(0, lag.sent - lag.position), labels)
         for view in self._store.runner.lag():
-            labels = {"projection": view.projection}
-            yield Metric("mnemolog_projection_parked", "Events that failed.", view.failed, labels)
-            yield Metric("mnemolog_projection_waiting", "Events behind failed ones.", view.waiting, labels)
+            yield from metrics.parked(view.projection, view.failed, view.waiting)
         rebalances = "How often partitions were dealt out."
         yield Metric("mnemolog_worker_rebalances", rebalances, faust.rebalances, kind="counter")
         yield Metric("mnemolog_worker_partitions", "Partitions of this worker.", len(worker.partitions))
         yield Metric("mnemolog_worker_gaps", "Batches that did not follow.", worker.gaps, kind="counter")
         yield Metric("mnemolog_worker_folded", "Events folded from messages.", worker.folded, kind="counter")
-        crashes = "How often the work failed and was tried again."
-        for name, trouble in worker.troubles().items():
-            yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
+        yield from metrics.crashes(worker.troubles())
 
 
 @contextmanager

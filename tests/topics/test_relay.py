@@ -200,9 +200,9 @@ def test_one_that_stands_by_is_well_again_when_what_it_missed_is_back(world: Wor
         world.say(5)
         until(lambda: relay.stands_by, "it stands by")
         flaky.away = True
-        until(lambda: relay.trouble is not None, "it notices")
+        until(lambda: relay.supervisor.now is not None, "it notices")
         flaky.away = False
-        until(lambda: relay.trouble is None, "it is well")
+        until(lambda: relay.supervisor.now is None, "it is well")
         assert relay.stands_by
 
 
@@ -277,7 +277,7 @@ def test_a_broker_that_is_killed_costs_nothing_but_time(world: World) -> None:
         until(lambda: relay.position > 300, "it has begun")
         world.kafka.broker.kill()
         world.say(500)
-        until(lambda: relay.trouble is not None, "it notices")
+        until(lambda: relay.supervisor.now is not None, "it notices")
         world.kafka.broker.up()
         until(lambda: relay.position == world.log.head(), "all is relayed")
         assert relay._publisher.rebuilds > 0
