@@ -30,13 +30,19 @@ class ScopeRecords:
 class CurrentRecords:
     """Remembers what it has seen of one view; another view in its place is seen as new from the start.
 
-    It advances nothing: whoever keeps up the view does.
+    advance: brings the view up to the log before each look, where nobody else does.
     """
 
     def __init__(
-        self, views: ViewStore, curated: Curated, clock: Clock, policy: Callable[[], GatePolicy] | None = None
+        self,
+        views: ViewStore,
+        curated: Curated,
+        clock: Clock,
+        policy: Callable[[], GatePolicy] | None = None,
+        *,
+        advance: Callable[[], None] = lambda: None,
     ) -> None:
-        self._views, self._curated, self._clock = views, curated, clock
+        self._views, self._curated, self._clock, self._advance = views, curated, clock, advance
         self._view = CuratedView(curated, policy)
         self._file: ViewFile | None = None
         self._seen: dict[int, int] = {}
@@ -50,6 +56,7 @@ class CurrentRecords:
         """
         for scope in again:
             self._seen.pop(self._numbers.get(scope, 0), None)
+        self._advance()
         self._views.refresh()
         file = self._views.live(self._curated.name)
         if file is None:

@@ -14,7 +14,7 @@ from mnemolog._guard import Guard
 from mnemolog._recalling import Asked, Found, Recaller
 from mnemolog._shown import status_named, text_of, turn_hit
 from mnemolog.domain import ingress
-from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
+from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.gate.wording import which
@@ -218,7 +218,7 @@ class Reader:
         self.scope_of_record(scope, record_id)
         found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
         if found is None:
-            raise NotFound(f"record {record_id} was erased: remember it anew")
+            raise Erased(f"record {record_id} was erased: remember it anew")
         return found
 
     def view(self, scope: Scope) -> AbstractContextManager[View]:
