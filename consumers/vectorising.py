@@ -31,6 +31,8 @@ UNINDEXED: Final = 10_000
 _PATIENCE: Final = 10.0
 """Seconds that an erasure waits for the process that has the index."""
 _LOOK: Final = 0.05
+_TEXTS: Final = 64
+"""Embedded in one call."""
 _BACKOFF: Final = (0.5, 60.0)
 
 
@@ -200,6 +202,25 @@ class Vectorising:
         return by_index(
             opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
         )
+
+    def alike(self, texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
+        """Pairs of these texts, by their places, with a cosine of at least so much; none where nothing is embedded."""
+        if len(texts) < 2 or self._embedder is None or self._stored() is None or not self._asked.is_due():
+            return []
+        import numpy as np
+
+        try:
+            embed = self._open().embedder.embed
+            made = np.vstack([embed(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS)])
+        except StoreClosed:
+            raise
+        except Exception as error:
+            self._asked.crashed(error)
+            return []
+        self._asked.worked()
+        cosines = made @ made.T
+        near = np.argwhere(np.triu(cosines >= least, 1)).tolist()
+        return [(one, other, float(cosines[one, other])) for one, other in near]
 
     def _usable_index(self) -> VectorIndex | None:
         filler = self._following(make=False)

@@ -50,6 +50,10 @@ class NotFound(MnemologError, LookupError):
     """No such event, record or session in the caller's scope."""
 
 
+class Erased(NotFound):
+    """The event or record that the call names was erased: say it anew."""
+
+
 class StoreInUse(MnemologError):
     """Another process is opening this data directory, is erasing in it, or leads it with another release."""
 
@@ -67,7 +71,7 @@ class KeysMissing(MnemologError):
 
 
 class AnotherLog(MnemologError):
-    """The target of a move holds another log, or more than the source has. Name an empty one, or move the other way."""
+    """The target of a move, or the topics of a prefix, belong to another log. Name others, or an empty target."""
 
 
 class StoreMoved(MnemologError):

@@ -36,6 +36,7 @@ _TAGS: Final = {
     Layer.WORKING: "work",
     Layer.REFERENCE: "lookups",
     Layer.MEMORY: "facts",
+    Layer.QUESTION: "questions",
     Layer.RECALLED: "turns",
     Layer.SUMMARY: "summary",
     Layer.LANDMARK: "landmarks",

@@ -25,11 +25,12 @@ version: 1
 memory:
   mode: full           # or window: only the log and the window of raw turns
   kinds: [fact, preference, episode, procedure, constraint, reference]
-  extractor: any       # or the one version that counts, such as rules-2
+  extractor: any       # or the one version that counts, such as rules-3
   least_confidence: 0.7
   confirm: []          # kinds that a person is asked about before they are kept
   confirm_explicit: false  # also what somebody asked to remember
   expiry: {}           # days after which a kind is no longer read: {episode: 180}
+  contested_within: 10 # minutes between equal voices that contradict each other: a person is asked
 trust:
   floors:              # the lowest origin that may state a kind
     fact: trusted_tool

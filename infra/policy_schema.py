@@ -98,6 +98,7 @@ class _Memory(_Part):
     confirm: list[Kind] = []
     confirm_explicit: bool = _ADMISSION.confirm_explicit
     expiry: dict[Kind, Annotated[float, Field(gt=0, le=36_500)]] = {}
+    contested_within: Annotated[float, Field(ge=0, le=525_600)] = DEFAULT.gate.contested_within
 
 
 class _Ceilings(_Part):
@@ -196,6 +197,7 @@ def _gate(values: Mapping[str, Any]) -> GatePolicy:
         tools=_tiers(trust["tools"]),
         expiry=MappingProxyType(memory["expiry"]),
         systems=MappingProxyType(systems),
+        contested_within=memory["contested_within"],
     )
 
 
@@ -246,6 +248,7 @@ def written(policy: Policy) -> dict[str, Any]:
             "confirm": given["confirm"],
             "confirm_explicit": admission.confirm_explicit,
             "expiry": plain(gate.expiry),
+            "contested_within": plain(gate.contested_within),
         },
         "trust": {
             "floors": given["floors"],

@@ -60,11 +60,17 @@ def of_event(conn: Connection, curated: Curated, event: str, scopes: Collection[
 
 
 def in_scopes(
-    conn: Connection, curated: Curated, scopes: Collection[int], decisions: Sequence[Decision], limit: int
+    conn: Connection,
+    curated: Curated,
+    scopes: Collection[int],
+    decisions: Sequence[Decision],
+    limit: int,
+    *,
+    newest: bool = False,
 ) -> list[OutcomeRow]:
-    """What came to one of these decisions, oldest first."""
+    """What came to one of these decisions, oldest first, or newest."""
     wanted = curated.gatekeeper.tables.outcomes.c.verdict.in_([int(one) for one in decisions])
-    return _rows(conn, curated, wanted, scopes, limit)
+    return _rows(conn, curated, wanted, scopes, limit, newest=newest)
 
 
 def counts(conn: Connection, curated: Curated) -> list[tuple[Decision, tuple[str, ...], int]]:
@@ -124,6 +130,8 @@ def _rows(
     condition: ColumnElement[bool],
     scopes: Collection[int],
     limit: int | None = None,
+    *,
+    newest: bool = False,
 ) -> list[OutcomeRow]:
     o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
     said = (
@@ -141,7 +149,8 @@ def _rows(
         o.event_id, o.position, o.record, o.scope, o.source, o.verdict, o.why, o.voices, o.trust, o.topic,
         o.extractor, o.rule, o.asked, *said,
     ).where(a.event_id == o.event_id, o.scope.in_(scopes), condition)  # fmt: skip
-    return [_outcome(row) for row in conn.execute(query.order_by(o.position).limit(limit))]
+    order = o.position.desc() if newest else o.position
+    return [_outcome(row) for row in conn.execute(query.order_by(order).limit(limit))]
 
 
 def _outcome(row: Any) -> OutcomeRow:

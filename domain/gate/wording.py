@@ -35,9 +35,17 @@ def question(content: str, reasons: Sequence[str], topic: str | None) -> str:
     return f"Should this be remembered? “{content}”"
 
 
-def which(values: Sequence[str]) -> str:
-    """What to ask where several values of one slot stand against each other."""
-    quoted = [f"“{value}”" for value in values]
-    if any(map(is_korean, values)):
-        return f"다음 중 어느 것이 맞나요? {', '.join(quoted)}"
-    return f"Which of these is right? {', '.join(quoted)}"
+def which(values: Sequence[str], slot: tuple[str, str] | None = None, *, korean: bool = False) -> str:
+    """What to ask where several values of one slot stand against each other. korean: whether the person asked writes it."""
+    quoted = ", ".join(f"“{value}”" for value in values)
+    told = f" ({': '.join(slot)})" if slot is not None else ""
+    if korean or any(map(is_korean, (*values, told))):
+        return f"다음 중 어느 것이 맞나요?{told} {quoted}"
+    return f"Which of these is right?{told} {quoted}"
+
+
+def same(first: str, second: str) -> str:
+    """What to ask where two records may say the same. The second is the one that would stay."""
+    if is_korean(first + second):
+        return f"같은 내용인가요? “{first}”, “{second}”"
+    return f"Do these say the same? “{first}”, “{second}”"

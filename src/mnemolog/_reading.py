@@ -14,9 +14,10 @@ from mnemolog._guard import Guard
 from mnemolog._recalling import Asked, Found, Recaller
 from mnemolog._shown import status_named, text_of, turn_hit
 from mnemolog.domain import ingress
-from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
+from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
+from mnemolog.domain.gate.wording import which
 from mnemolog.domain.principal import ALLOWED, Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
@@ -126,7 +127,7 @@ class Reader:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._store = guard.store
-        self._curated = CuratedView(self._store.curated)
+        self._curated = CuratedView(self._store.curated, lambda: self._store.policy.gate)
         self._recaller = Recaller(self._store, self, self._curated)
         self._scopes = ScopeTable(MetaData())
 
@@ -210,14 +211,14 @@ class Reader:
                 include_history=history,
                 believed_at=believed_at,
             )
-            return [self._shown(record, view) for record in found if self.may_read(record)]
+            return [self.handed(record, view) for record in found if self.may_read(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound."""
         self.scope_of_record(scope, record_id)
         found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
         if found is None:
-            raise NotFound(f"record {record_id} was erased: remember it anew")
+            raise Erased(f"record {record_id} was erased: remember it anew")
         return found
 
     def view(self, scope: Scope) -> AbstractContextManager[View]:
@@ -229,7 +230,7 @@ class Reader:
         found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
         if found is None or found.status in _UNREADABLE or not self.may_read(found):
             return None
-        return self._shown(found, view)
+        return self.handed(found, view)
 
     def judged(self, view: View, record_id: str) -> tuple[Record | None, list[Step]]:
         """The record as it stands, readable or not, and what happened to it."""
@@ -240,7 +241,7 @@ class Reader:
         """The other records of its slot, what stands first."""
         peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
         others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
-        return [self._shown(one, view) for one in others if self.may_read(one)]
+        return [self.handed(one, view) for one in others if self.may_read(one)]
 
     def withdrawn_records(self, person: Scope, topic: str | None) -> list[tuple[Scope, str]]:
         """The records of a person, or those of them about a topic, each with its scope."""
@@ -249,6 +250,16 @@ class Reader:
             theirs = [number for number, ids in view.scopes.items() if ids.user is not None]
             found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
             return [(self._store.vault.names(view.scopes[scope]), record) for record, scope in found]
+
+    def whole(self, view: View, record_ids: Collection[str], now: datetime) -> list[Record]:
+        """Those of these records that the caller may read, with what they say, by position."""
+        found = self._curated.by_ids(view.conn, list(record_ids), view.scopes, now).values()
+        return sorted(filter(self.may_read, found), key=lambda record: record.position)
+
+    def standing(self, view: View, scope: Scope) -> list[Record]:
+        """All readable records of the view that the caller may read, by position."""
+        found = self._curated.records(view.conn, view.scopes, self._now(scope, None))
+        return list(filter(self.may_read, found))
 
     def may_read(self, record: Record) -> bool:
         """Whether the policy lets the principal's role read it."""
@@ -303,7 +314,7 @@ class Reader:
                     f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
                 )
             if record is not None:
-                return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
+                return FORGOTTEN if record.status is Status.FORGOTTEN else self.handed(record, view)
         row = self.require(scope, id)
         with self.views(None) as views:
             view = views.of("turns", scope)
@@ -423,7 +434,8 @@ class Reader:
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
-    def _shown(self, record: Record, view: View) -> MemoryRecord:
+    def handed(self, record: Record, view: View) -> MemoryRecord:
+        """A record as it is handed over."""
         belongs = view.scopes[record.scope]
         names, name = self._store.vault.names(belongs), self._store.vault.name
         # In a record that is shared, the session and the persons are another user's business.
@@ -456,7 +468,15 @@ class Reader:
             occurred_at=record.occurred_at,
             session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
+            rivals=record.rivals,
+            question=self._question(record, view),
         )
+
+    def _question(self, record: Record, view: View) -> str | None:
+        if not record.rivals:
+            return None
+        every = self.whole(view, (record.id, *record.rivals), self._store.clock.now())
+        return which([one.content or "" for one in every], record.slot)
 
 
 def _wordless(step: Step) -> Step:

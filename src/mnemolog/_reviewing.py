@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
+from mnemolog._comparing import Comparing
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
 from mnemolog._standing import of_event, of_record
@@ -15,7 +16,6 @@ from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
     MEMORY,
-    ConflictResolved,
     QuarantineReviewed,
     Receipt,
 )
@@ -25,7 +25,7 @@ from mnemolog.domain.records import Record
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
 from mnemolog.projections.gate_reads import OutcomeRow
-from mnemolog.results import Outcome, Standing, Why, WhyNot
+from mnemolog.results import Conflict, MergeProposal, Outcome, Standing, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
 _KEPT: Final = frozenset({"admitted", "evidence"})
@@ -37,6 +37,7 @@ class Review:
 
     def __init__(self, guard: Guard, reader: Reader, stater: Stater) -> None:
         self._guard, self._reader, self._stater, self._store = guard, reader, stater, guard.store
+        self._comparing = Comparing(guard, reader, stater)
 
     def list(
         self, scope: Scope, *, status: Sequence[str] = WAITING, limit: int = 100
@@ -71,15 +72,29 @@ class Review:
         """Keep it in other words."""
         return self._decide(scope, record_id, "edit", ingress.statement(content), about)
 
+    def conflicts(self, scope: Scope) -> builtins.list[Conflict]:
+        """Records of one slot between which nothing decides, each with the question to ask, oldest first."""
+        self._enter(scope)
+        return self._comparing.conflicts(scope)
+
     def resolve(
-        self, scope: Scope, record_id: str, rejected: Sequence[str], **about: Unpack[Acting]
+        self, scope: Scope, record_id: str, rejected: Sequence[str] = (), **about: Unpack[Acting]
     ) -> Receipt:
-        """Choose this record over others of its slot."""
-        self._guard.enter(Action.REVIEW, scope)
-        for one in rejected:
-            self._reader.scope_of_record(scope, one)
-        event = ConflictResolved(tuple(rejected), about.get("reason"))
-        return self._stater.on_record(scope, record_id, event, about)
+        """Choose this record over others of its slot; without `rejected`, over all it needs confirmation against."""
+        return self._comparing.resolve(scope, record_id, rejected, about)
+
+    def merges(self, scope: Scope) -> builtins.list[MergeProposal]:
+        """Records that may say the same, in other words or in a slot spelled otherwise. Nothing is merged by itself."""
+        self._enter(scope)
+        return self._comparing.merges(scope)
+
+    def merge(self, scope: Scope, record_id: str, into: str, **about: Unpack[Acting]) -> Receipt:
+        """Let a record be superseded by another one of its scope, as long as that stands. Erasing that erases both."""
+        return self._comparing.merge(scope, record_id, into, about)
+
+    def keep_apart(self, scope: Scope, record_id: str, other: str, **about: Unpack[Acting]) -> Receipt:
+        """Remember that two records say different things: they are not proposed again, and a merge is undone."""
+        return self._comparing.keep_apart(scope, record_id, other, about)
 
     def standing(self, scope: Scope, said: Receipt | str) -> Standing:
         """What became of a statement or a correction; see `Memory.standing`."""

@@ -11,7 +11,7 @@ from mnemolog._guard import Guard
 from mnemolog._reading import Reader
 from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
-from mnemolog.domain.errors import InvalidInput, NotFound, NotKept
+from mnemolog.domain.errors import Erased, InvalidInput, NotKept
 from mnemolog.domain.events import (
     Event,
     FeedbackGiven,
@@ -215,7 +215,7 @@ class Stater:
         if row.event_id != event_id:
             raise InvalidInput(f"{event_id} is a record, not an event: cite the events that it rests on")
         if row.erased:
-            raise NotFound(f"event {event_id} was erased: it is evidence for nothing")
+            raise Erased(f"event {event_id} was erased: it is evidence for nothing")
         recorded = self._store.log.read_at([row.position])[0]
         return row, self._subjects([row]), min(recorded.envelope.origin, *_tiers(recorded.event))
 
@@ -229,11 +229,11 @@ class Stater:
     def _about_record(self, record_id: str, about: About) -> About:
         """A change of a record is about whom the record is about, and falls with what it answers.
 
-        Raises NotFound when nothing of the record is left.
+        Raises Erased when nothing of the record is left.
         """
         rows = self._rows_of(record_id)
         if not rows:
-            raise NotFound(f"record {record_id} was erased: remember it anew")
+            raise Erased(f"record {record_id} was erased: remember it anew")
         subjects = about.source_subjects | self._subjects(rows)
         return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
 

@@ -105,7 +105,11 @@ class AsyncReview:
     approve = _reviewed(Review.approve)
     reject = _reviewed(Review.reject)
     edit = _reviewed(Review.edit)
+    conflicts = _reviewed(Review.conflicts)
     resolve = _reviewed(Review.resolve)
+    merges = _reviewed(Review.merges)
+    merge = _reviewed(Review.merge)
+    keep_apart = _reviewed(Review.keep_apart)
 
 
 class AsyncErasurePlan:

@@ -221,7 +221,6 @@ class Memory:
         Each item: `type` (turn, chunk, tool_call, tool_result, session_opened, session_closed), `scope`, and the
         keyword arguments of the method of that type.
         """
-        self._store.check_open()
         return self._writer.batch(items)
 
     def feedback(

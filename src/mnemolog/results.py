@@ -153,7 +153,8 @@ class Parked:
 class MemoryRecord:
     """One curated memory, judged at the reader's now. All times are ISO 8601 with offset.
 
-    status: current, superseded, outranked, duplicate, disputed, retracted, not yet valid, expired, forgotten.
+    status: current, needs confirmation, superseded, outranked, duplicate, disputed, retracted, not yet valid, expired,
+    forgotten. rivals: the records that it needs confirmation against; question: what to ask the person about them.
     trust: the lowest origin among its evidence. believed_from, believed_to: log positions.
     content is FORGOTTEN where it was erased.
     """
@@ -184,6 +185,8 @@ class MemoryRecord:
     occurred_at: str
     session: str | None
     feedback: tuple[int, int]
+    rivals: tuple[str, ...] = ()
+    question: str | None = None
 
     @property
     def event_ids(self) -> tuple[str, ...]:
@@ -219,6 +222,29 @@ class Outcome:
     recorded_at: str
     session: str | None
     event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Records of one slot between which nothing decides, oldest first, and the question that decides."""
+
+    scope: Scope
+    slot: tuple[str, str] | None
+    records: tuple[MemoryRecord, ...]
+    question: str
+    status: str = "needs confirmation"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProposal:
+    """Two records that may say the same. into: the one that would stay; reason: which likeness was seen."""
+
+    scope: Scope
+    record: MemoryRecord
+    into: MemoryRecord
+    reason: str
+    question: str
+    status: str = "merge proposed"
 
 
 @dataclass(frozen=True, slots=True)
