@@ -378,6 +378,7 @@ def stood(record: Record, judged: Record, twins: Sequence[Record]) -> Record:
         supersedes=judged.supersedes,
         superseded_by=judged.superseded_by,
         believed_to=judged.believed_to,
+        rivals=judged.rivals,
         evidence=_together(record, twins),
     )
 
