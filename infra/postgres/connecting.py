@@ -118,7 +118,9 @@ def typed(error: Exception, what: str = "the log cannot be read") -> MnemologErr
     if state[:2] == "42":
         return StoreUnavailable(f"{what} ({state}): check schema and privileges")
     said = str(error).partition("\n")[0]
-    return StoreUnavailable(f"{what} now ({said}): free it, then retry with the same key")
+    return StoreUnavailable(
+        f"{what} now ({said}): see that PostgreSQL runs there and has room, then retry with the same key"
+    )
 
 
 def _escaped(text: str) -> str:
