@@ -171,10 +171,9 @@ class StoredVectors:
     def slice(self, space: str, scope: ScopeIds, kind: Kind, since: Stamp) -> Slice:
         """The rows of this scope that are new since a stamp, or all where something was removed since."""
         with self._database.read() as conn:
-            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
-            if found is None or not scopes:
-                return _sliced([], found[1] if found else 0, Stamp(0, 0), True)
-            at = found[0], scopes[0], int(kind)
+            dimensions, at = _at(conn, space, scope, kind)
+            if at is None:
+                return _sliced([], dimensions, Stamp(0, 0), True)
             last = "SELECT coalesce(max(change), 0) FROM {} WHERE space = ? AND scope = ? AND kind = ?"
             stamp = Stamp(*(conn.execute(last.format(t), at).fetchone()[0] for t in ("vectors", "dropped")))
             whole = since.written < 0 or stamp.removed != since.removed
@@ -183,7 +182,7 @@ class StoredVectors:
                 " WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
             )
             rows = conn.execute(query, (*at, -1 if whole else since.written)).fetchall()
-            return _sliced(rows, found[1], stamp, whole)
+            return _sliced(rows, dimensions, stamp, whole)
 
     def changes(self, space: str, after: int, limit: int) -> Changes:
         """What was stored and removed behind a change number, at most `limit` stored vectors at a time."""
@@ -252,11 +251,9 @@ class StoredVectors:
             " ORDER BY change LIMIT ?"
         )
         with self._database.read() as conn:
-            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
-            if found is None or not scopes:
-                return np.empty((0, found[1] if found else 0), np.float32)
-            rows = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchall()
-            return _sliced(rows, found[1], Stamp(), False).vectors
+            dimensions, at = _at(conn, space, scope, kind)
+            rows = [] if at is None else conn.execute(query, (*at, limit)).fetchall()
+            return _sliced(rows, dimensions, Stamp(), False).vectors
 
     def sample_mark(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> tuple[int, int]:
         """What `sample` is known by: how many vectors it has, and the sum of their change numbers.
@@ -265,13 +262,11 @@ class StoredVectors:
         """
         query = (
             "SELECT count(*), coalesce(sum(change), 0) FROM (SELECT change FROM vectors"
-            " WHERE space = ? AND scope = ? AND kind = ? ORDER BY change LIMIT ?)"
+            " WHERE space = ? AND scope = ? AND kind = ? ORDER BY change LIMIT ?) AS first"
         )
         with self._database.read() as conn:
-            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
-            if found is None or not scopes:
-                return 0, 0
-            count, total = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchone()
+            _, at = _at(conn, space, scope, kind)
+            count, total = (0, 0) if at is None else conn.execute(query, (*at, limit)).fetchone()
             return int(count), int(total)
 
     def holding(self, positions: Sequence[int]) -> int:
@@ -305,6 +300,14 @@ def _required(conn: Connection, space: str) -> tuple[int, int, int]:
     if found is None:
         raise SpaceMismatch("the stored spaces", space)
     return found
+
+
+def _at(conn: Connection, space: str, scope: ScopeIds, kind: Kind) -> tuple[int, tuple[int, int, int] | None]:
+    """The dimensions of the space, and the numbers of space, scope and kind; None where nothing is known of them."""
+    found, scopes = space_of(conn, space), find_scopes(conn, [scope])
+    if found is None:
+        return 0, None
+    return found[1], (found[0], scopes[0], int(kind)) if scopes else None
 
 
 def _progress(conn: Connection, space: str, stage: Stage) -> int | None:
