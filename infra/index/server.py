@@ -78,6 +78,10 @@ class ServerIndex:
         pointer = self._live()[1]
         return pointer.space if pointer else None
 
+    def is_begun(self) -> bool:
+        """Whether there is one by now; asks the server."""
+        return self._live(fresh=True)[1] is not None
+
     @property
     def identity(self) -> str | None:
         """The identity of the rows that it was filled from."""

@@ -30,9 +30,9 @@ from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, WORKER
 from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.infra.vector_folder import VECTORS_FILE
+from mnemolog.infra.vector_folder import LOG_FILE, VECTORS_FILE
 from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
 from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
