@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from mnemolog.projections.supervision import Background
 
 _SMALL: Final = 50
 """A batch of fewer events is worth waiting for more,"""
+_SECOND: Final = 1.0
 _GATHERING: Final = 0.05
 """so many seconds: what a batch costs besides its events would slow down whoever appends one by one."""
 
@@ -47,10 +49,13 @@ class KeyedHashes(Protocol):
 
 
 class Places:
-    """How far each worker is, in one small file. Lost, it only costs work: what is appended twice is appended once."""
+    """How far each worker is, in one small file. Lost, it only costs work: what is appended twice is appended once.
+
+    So it is written once a second at most, and by `flush`.
+    """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._lock = file, Lock()
+        self._file, self._lock, self._written = file, Lock(), 0.0
         self._known: dict[str, Any] = {}
         with suppress(OSError, ValueError):
             found = orjson.loads(file.read_bytes())
@@ -59,12 +64,20 @@ class Places:
     def get(self, worker: str) -> Any:
         return self._known.get(worker)
 
-    def put(self, worker: str, place: Any) -> None:
+    def put(self, worker: str, place: Any, *, dear: bool = False) -> None:
+        """dear: to come here again would cost more than work."""
         with self._lock:
             self._known[worker] = place
-            beside = self._file.with_suffix(".new")
+        if dear or time.monotonic() - self._written >= _SECOND:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is known."""
+        with self._lock:
+            beside = self._file.with_suffix(f".{os.getpid()}")
             beside.write_bytes(orjson.dumps(self._known))
             os.replace(beside, self._file)
+            self._written = time.monotonic()
 
 
 def following(name: str, log: DerivingLog, run_once: Callable[[], int], poll: float = 0.1) -> Background:

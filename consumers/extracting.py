@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
+from threading import RLock
 from typing import Final, TypeVar
 
 from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places, append_new, following
 from mnemolog.consumers.hearing import READ, SPOKEN, Heard, Zone, heard_of
+from mnemolog.domain.errors import StoreClosed, StoreUnavailable
 from mnemolog.domain.events import CandidatesExtracted, Draft, Recorded, SessionClosed
-from mnemolog.domain.gate.candidates import Candidate, stored
-from mnemolog.domain.gate.findings import Scanner, scan
-from mnemolog.domain.gate.ports import Extractor
+from mnemolog.domain.gate.candidates import Candidate, Source, stored
+from mnemolog.domain.gate.findings import Finding, Scanner, scan
+from mnemolog.domain.gate.ports import Extractor, Found
 from mnemolog.domain.policy import DEFAULT
 from mnemolog.domain.principal import Role
 from mnemolog.domain.records import identity, microseconds
@@ -46,10 +48,11 @@ class Directory:
 
 
 class Extracting:
-    """Gives what was said to one extractor. One instance belongs to one thread at a time.
+    """Gives what was said to one extractor. Thread-safe: one thread at a time works.
 
     gate: the policy's; may be changed at any time. In mode "window" nothing is looked for, and nothing is left out:
-    it goes on where it was. refused: candidates that do not stand in their source word for word.
+    it goes on where it was. refused: what yielded no candidate, by reason: not word for word in its source, or
+    the extractor failed at its text alone.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Extracting:
         self._directory, self._scanners, self.extractor = directory, scanners, extractor
         self.gate = DEFAULT.gate
         self.refused: Counter[str] = Counter()
+        self._working = RLock()
         self.position, self._waiting = 0, dict[str, list[int]]()
         self._heard_at, self._closed = dict[str, int](), set[str]()
         if (place := places.get(extractor.version)) is not None:
@@ -79,9 +83,13 @@ class Extracting:
         What is found at rest is kept session by session: an extractor that cannot tell just now is not asked again
         about what it told before, which may have cost money.
         """
-        if self.gate.mode == "window":
-            return 0
+        with self._working:
+            return 0 if self.gate.mode == "window" else self._run_once(all_rest=all_rest)
+
+    def _run_once(self, *, all_rest: bool) -> int:
         began_at = self._log.head()
+        if self.position > began_at:
+            self.position, self._waiting = 0, {}  # the log is an older one, restored from a backup
         page = self._log.read(self.position, _BATCH, topics=_TOPICS)
         if not self.extractor.at_rest:
             drafts = [one for group in self._groups(page.events) for one in self._drafts(group, began_at)]
@@ -99,16 +107,19 @@ class Extracting:
             self._keep()
         return moved
 
-    def _keep(self) -> None:
-        self._places.put(self.extractor.version, {"position": self.position, "waiting": self._waiting})
+    def _keep(self, *, dear: bool = False) -> None:
+        waiting = {stream: list(positions) for stream, positions in self._waiting.items()}
+        place = {"position": self.position, "waiting": waiting}
+        self._places.put(self.extractor.version, place, dear=dear)
 
     def catch_up(self) -> int:
         """Look at everything that is in the log now; the position then."""
-        head = self._log.head()
-        while self.position < head and self.run_once():
-            pass
-        self.run_once(all_rest=True)
-        return self.position
+        with self._working:
+            head = self._log.head()
+            while self.position < head and self.run_once():
+                pass
+            self.run_once(all_rest=True)
+            return self.position
 
     # What is due --------------------------------------------------------------------------------------------------
 
@@ -154,7 +165,7 @@ class Extracting:
             heard = [one for each in some if (one := heard_of(each)) is not None]
             append_new(self._log, list(self._drafts(heard, began_at)))
             self._waiting[stream] = self._waiting[stream][len(some) :]
-            self._keep()
+            self._keep(dear=True)
         del self._waiting[stream]
         self._heard_at.pop(stream, None)
         self._closed.discard(stream)
@@ -166,12 +177,33 @@ class Extracting:
         if not heard:
             return
         sources = [one.source(self._directory.zone(one.recorded), self._user(one)) for one in heard]
-        for one, found in zip(heard, self.extractor.extract(sources), strict=True):
+        for one, found in zip(heard, self._told(sources), strict=True):
             by_record: dict[str, list[Candidate]] = {}
             for candidate in self._verbatim(one, found):
                 by_record.setdefault(self._record(one, candidate), []).append(candidate)
+            examined = self._examined(one) if by_record else ((), ())
             for record, candidates in by_record.items():
-                yield self._draft(one, record, candidates, began_at)
+                yield self._draft(one, record, self._event(one, candidates, *examined), began_at)
+
+    def _told(self, sources: Sequence[Source]) -> Sequence[Found]:
+        """What the extractor finds; a text at which it fails yields nothing, and holds up no other."""
+        try:
+            return self.extractor.extract(sources)
+        except (StoreClosed, StoreUnavailable):
+            raise
+        except Exception as error:
+            if len(sources) == 1:
+                self.refused[type(error).__name__] += 1
+                return [()]
+            half = len(sources) // 2
+            return [*self._told(sources[:half]), *self._told(sources[half:])]
+
+    def _examined(self, heard: Heard) -> tuple[Sequence[Finding], tuple[str, ...]]:
+        """What is to be hidden in a text, and the rules by which it tells its reader what to do."""
+        from mnemolog.domain.gate.instructions import instructions
+
+        signs = {sign.rule for sign in instructions(heard.text)}
+        return scan(heard.text[:READ], self._scanners), tuple(sorted(signs))
 
     def _user(self, heard: Heard) -> str | None:
         user = heard.recorded.envelope.scope.user
@@ -193,9 +225,8 @@ class Extracting:
         what = identity(belongs, candidate.slot, candidate.statement)
         return self._hashes.keyed_hash(heard.home, b"record", what).hex()
 
-    def _draft(self, heard: Heard, record: str, candidates: Sequence[Candidate], began_at: int) -> Draft:
+    def _draft(self, heard: Heard, record: str, event: CandidatesExtracted, began_at: int) -> Draft:
         envelope, home, hashed = heard.recorded.envelope, heard.home, self._hashes.keyed_hash
-        event = self._event(heard, candidates)
         key = "\0".join((self.extractor.version, heard.id, record)).encode()
         body = json.dumps([event.candidates, event.said]).encode()
         return Draft(
@@ -215,12 +246,12 @@ class Extracting:
             began_at=began_at,
         )
 
-    def _event(self, heard: Heard, candidates: Sequence[Candidate]) -> CandidatesExtracted:
-        from mnemolog.domain.gate.instructions import instructions
-
+    def _event(
+        self, heard: Heard, candidates: Sequence[Candidate], found: Sequence[Finding], signs: tuple[str, ...]
+    ) -> CandidatesExtracted:
         text, hashed = heard.text[:READ], self._hashes.keyed_hash
         low, high = min(each.span[0] for each in candidates), max(each.span[1] for each in candidates)
-        near = [one.stored() for one in scan(text, self._scanners) if one.start < high and low < one.end]
+        near = [one.stored() for one in found if one.start < high and low < one.end]
         voice = json.dumps((heard.role, heard.who)).encode()
         return CandidatesExtracted(
             tuple(stored(each) for each in candidates),
@@ -229,7 +260,7 @@ class Extracting:
             hashed(heard.home, b"voice", voice).hex(),
             hashed(heard.home, b"extraction input", heard.recorded.envelope.digest.encode()).hex(),
             tuple(near),
-            tuple(sorted({sign.rule for sign in instructions(heard.text)})),
+            signs,
             heard.injected,
         )
 

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from threading import RLock
 from typing import Final
 
 from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places, append_new, following
 from mnemolog.consumers.hearing import SPOKEN, Heard, heard_of
 from mnemolog.domain.events import Draft, Json, SensitiveFound, ToolCalled
-from mnemolog.domain.gate.findings import Finding, Scanner, Sort, fingerprint, mask, scan
-from mnemolog.domain.passages import INDEXED, LARGE, WHOLE, passages, readable
+from mnemolog.domain.gate.findings import (
+    OVERLAP,
+    Finding,
+    Scanner,
+    Sort,
+    apart,
+    clipped,
+    fingerprint,
+    mask,
+    scan,
+)
+from mnemolog.domain.passages import INDEXED, LARGE, WHOLE, Passage, passages, readable
 from mnemolog.domain.policy import DEFAULT
 from mnemolog.domain.principal import Role, Tier
 from mnemolog.domain.scope import SESSION_LEVELS
@@ -26,12 +38,14 @@ from mnemolog.projections.turns import shown_text
 from mnemolog.projections.turns_view import TurnRow
 
 WORKER: Final = "findings"
+RULES: Final = "1"
+"""Names what is looked for. With another name, and from the beginning of the log, everything is looked at again."""
 _BATCH: Final = 200
 _REMEMBERED: Final = 20_000
 
 
 class Scanning:
-    """Appends `SensitiveFound` for every text with a finding, once. One instance belongs to one thread at a time."""
+    """Appends `SensitiveFound` for every text with a finding, once. Thread-safe: one thread at a time works."""
 
     def __init__(
         self,
@@ -46,6 +60,7 @@ class Scanning:
     ) -> None:
         self._log, self._places, self._hashes, self._ids, self._clock = log, places, hashes, ids, clock
         self._actor, self._scanners, self._large = actor, scanners, large
+        self._working = RLock()
         self.position = int(places.get(WORKER) or 0)
         self.settled = self.position, log.head()
         """Up to where it has looked, and up to which position what it found until then lies at most."""
@@ -53,7 +68,13 @@ class Scanning:
 
     def run_once(self) -> int:
         """Look at the next batch; how many positions it went on."""
+        with self._working:
+            return self._run_once()
+
+    def _run_once(self) -> int:
         began_at = self._log.head()
+        if self.position > began_at:
+            self.position = 0  # the log is an older one, restored from a backup
         page = self._log.read(self.position, _BATCH, topics=SPOKEN)
         heard = [one for one in map(heard_of, page.events) if one is not None]
         drafts = [self._draft(one, found, began_at) for one in heard if (found := list(self._found(one)))]
@@ -66,15 +87,16 @@ class Scanning:
 
     def catch_up(self) -> int:
         """Look at everything that is in the log now; the position then."""
-        head = self._log.head()
-        while self.position < head and self.run_once():
-            pass
-        return self.position
+        with self._working:
+            head = self._log.head()
+            while self.position < head and self.run_once():
+                pass
+            return self.position
 
     def _found(self, heard: Heard) -> Iterator[Json]:
         key = self._hashes.keyed_hash(heard.home, b"fingerprints", b"")
-        for part, text in self._texts(heard):
-            for one in scan(text, self._scanners):
+        for part, text, findings in self._texts(heard):
+            for one in findings:
                 yield {
                     "part": part,
                     "sort": one.sort.value,
@@ -84,17 +106,38 @@ class Scanning:
                     "print": fingerprint(text, one, key),
                 }
 
-    def _texts(self, heard: Heard) -> Iterator[tuple[int, str]]:
-        """What the view shows of it: its text, and the passages of a large one."""
+    def _scan(self, text: str) -> tuple[Finding, ...]:
+        """What is found in it. Of a text that cannot be looked through nothing is shown, and it holds up no other."""
+        try:
+            return scan(text, self._scanners)
+        except Exception:
+            return (Finding(Sort.SECRET, 0, len(text), "cannot be looked through"),)
+
+    def _texts(self, heard: Heard) -> Iterator[tuple[int, str, tuple[Finding, ...]]]:
+        """What the view shows of it, its text and the passages of a large one, with what is found in each.
+
+        What a passage or the preview has only a part of is found in the whole.
+        """
         shown = shown_text(heard.recorded.event)
-        if shown is not None:
-            yield WHOLE, shown
         whole = whole_text(heard.recorded, self._large)
         if whole is None or len(whole) <= LARGE:
+            if shown is not None:
+                yield WHOLE, shown, self._scan(shown)
             return
         called = isinstance(heard.recorded.event, ToolCalled)
-        for part, start, end in passages(whole, INDEXED):
-            yield part, readable(whole[start:end]) if called else whole[start:end]
+        pieces = passages(whole, INDEXED)
+        found = () if called else [one for span in _runs(pieces) for one in self._around(whole, *span)]
+        if shown is not None:
+            yield WHOLE, shown, apart([*self._scan(shown), *_previewed(found, whole, shown)])
+        for part, start, end in pieces:
+            text = readable(whole[start:end]) if called else whole[start:end]
+            yield part, text, self._scan(text) if called else clipped(found, start, end)
+
+    def _around(self, whole: str, start: int, end: int) -> tuple[Finding, ...]:
+        """What is found in whole[start:end], of which what begins before it and ends behind it is seen, too."""
+        low = max(0, start - OVERLAP)
+        found = self._scan(whole[low : end + OVERLAP])
+        return tuple(replace(one, start=one.start + low, end=one.end + low) for one in found)
 
     def _draft(self, heard: Heard, found: Sequence[Json], began_at: int) -> Draft:
         envelope, home = heard.recorded.envelope, heard.home
@@ -111,60 +154,83 @@ class Scanning:
             origin=Tier.AGENT,
             digest=hashed(home, b"body", json.dumps(list(found)).encode()).hex(),
             subjects=tuple(sorted(envelope.subjects)) or (home,),
-            key=hashed(home, b"findings key", heard.id.encode()).hex(),
+            key=hashed(home, b"findings key", f"{RULES}\0{heard.id}".encode()).hex(),
             sources=(heard.id,),
             causation=heard.id,
             began_at=began_at,
         )
 
 
+def _runs(pieces: Sequence[Passage]) -> Iterator[tuple[int, int]]:
+    """From where to where passages lie side by side."""
+    start, before = pieces[0].start, pieces[0]
+    for piece in pieces[1:]:
+        if piece.part != before.part + 1:
+            yield start, before.end
+            start = piece.start
+        before = piece
+    yield start, before.end
+
+
+def _previewed(found: Iterable[Finding], whole: str, shown: str) -> Iterator[Finding]:
+    """What was found in a text, as places in what the event shows of it: its beginning and its end."""
+    head, tail = _alike(whole, shown), _alike(reversed(whole), reversed(shown))
+    every, behind = list(found), len(shown) - tail
+    yield from clipped(every, 0, head)
+    for one in clipped(every, len(whole) - tail, len(whole)):
+        yield replace(one, start=one.start + behind, end=one.end + behind)
+
+
+def _alike(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 class Masking:
     """Hides what the scanners find in a text. sorts: what is hidden; the policy's.
 
-    hidden: up to which position the view that a text was read from has it hidden already.
+    quick: those that look at what a read shows before the worker has. hidden: up to which position the view that a text
+    was read from has it hidden already.
     """
 
-    def __init__(self, scanners: Sequence[Scanner]) -> None:
-        self._scanners = scanners
+    def __init__(self, scanners: Sequence[Scanner], quick: Sequence[Scanner]) -> None:
+        self._scanners, self._quick = scanners, quick
         self.sorts: frozenset[Sort] = DEFAULT.gate.masked
         self._known: OrderedDict[tuple[str, int, int], tuple[Finding, ...]] = OrderedDict()
 
     def text(self, text: str) -> str:
         """The text with a word in place of each finding."""
-        return mask(text, self._of_policy(scan(text, self._scanners)))
+        return mask(text, self._scanned("", 0, text, self._scanners))
 
     def range(self, text: str, start: int, end: int) -> str:
         """Characters [start, end) of the text with a word in place of what a finding covers."""
-        found = [
-            one for one in self._of_policy(scan(text, self._scanners)) if one.start < end and one.end > start
-        ]
-        clipped = [
-            replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start) for one in found
-        ]
-        return mask(text[start:end], clipped)
+        found = self._of_policy(scan(text, self._scanners))
+        return mask(text[start:end], clipped(found, start, end))
 
     def row(self, row: TurnRow, hidden: int) -> TurnRow:
         """A turn as it may be shown."""
-        found = () if row.position <= hidden else self._scanned(row.event_id, WHOLE, row.text)
+        found = () if row.position <= hidden else self._scanned(row.event_id, WHOLE, row.text, self._quick)
         return row._replace(text=mask(row.text, found)) if found else row
 
     def passage(self, row: TurnRow, passage: PassageRow | None, hidden: int) -> PassageRow | None:
         """A passage of a turn as it may be shown."""
         if passage is None or row.position <= hidden:
             return passage
-        found = self._scanned(row.event_id, passage.start, passage.text)
+        found = self._scanned(row.event_id, passage.start, passage.text, self._quick)
         return replace(passage, text=mask(passage.text, found)) if found else passage
 
     def forget(self) -> None:
         """Drop what is remembered of texts, as after an erasure."""
         self._known.clear()
 
-    def _scanned(self, event_id: str, place: int, text: str) -> tuple[Finding, ...]:
+    def _scanned(
+        self, event_id: str, place: int, text: str, scanners: Sequence[Scanner]
+    ) -> tuple[Finding, ...]:
         """Where things stand in it; looked for once."""
         key = event_id, place, hash(text)  # the view may have hidden it a moment ago
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = scan(text, self._scanners)
+            found = self._known[key] = scan(text, scanners)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return self._of_policy(found)

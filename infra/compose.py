@@ -267,7 +267,8 @@ class Store:
         for one in self.deriving():
             one.stop()
         self.vectors.close()
-        with suppress(MnemologError):  # a full disk must not keep the directory locked
+        with suppress(MnemologError, OSError):  # a full disk must not keep the directory locked
+            self.gate.places.flush()
             self.accesses.flush()
         self.runner.background.stop()
         self.views.close()

@@ -31,7 +31,7 @@ def _identifiers(text: str) -> Iterator[Finding]:
 
 
 QUICK: Final[tuple[Scanner, ...]] = (_identifiers, credentials)
-"""Rules of our own, for what must be quick: what is stated, and what is shown before the worker has looked at it."""
+"""Rules of our own, for what must be quick: what a read shows before the worker has looked at it."""
 SCANNERS: Final[tuple[Scanner, ...]] = (*QUICK, library_secrets)
 
 
@@ -49,9 +49,9 @@ class GateWorkers:
         large: LargeTexts,
         extractors: Sequence[Extractor],
     ) -> None:
-        places = Places(path / PLACES_FILE)
+        self.places = places = Places(path / PLACES_FILE)
         self.scanning = Scanning(log, places, hashes, ids, clock, directory.actor, SCANNERS, large)
-        self.masking = Masking(QUICK)
+        self.masking = Masking(SCANNERS, QUICK)
         self.extracting = [
             Extracting(log, places, hashes, ids, clock, directory, SCANNERS, one) for one in extractors
         ]
@@ -78,7 +78,7 @@ class GateWorkers:
         from mnemolog.domain.gate.instructions import instructions
 
         signs = instructions(text) if tier < Tier.USER_STATED else ()
-        found = [one.stored() for one in scan(text, QUICK)]
+        found = [one.stored() for one in scan(text, SCANNERS)]
         return {"findings": tuple(found), "signs": tuple(sorted({sign.rule for sign in signs}))}
 
     def catch_up(self) -> int:

@@ -65,7 +65,7 @@ class Curated:
     bodies: Final = True
 
     def __init__(self, lexical: LexicalIndex, analyzer: Analyzer, policy: GatePolicy = GATE) -> None:
-        self.version = version_of("4", str(ANALYZER_VERSION), policy.hash[:10])
+        self.version = version_of("5", str(ANALYZER_VERSION), policy.hash[:10])
         self.policy = policy
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
@@ -255,7 +255,7 @@ class Curated:
         """Fold every touched record anew from all its assertions."""
         erased = self.erased_among(conn, [row for each in rows.values() for row in each])
         counts = self._counts(conn, list(rows))
-        withdrawn = self.gatekeeper.withdrawn(conn)
+        withdrawn = self.gatekeeper.withdrawn(conn, {each[0].scope for each in rows.values()})
         for record, each in self.gatekeeper.settle(conn, rows).items():
             votes = counts.get(record, {})
             settled = settle(each, erased, votes.get("up", 0), votes.get("down", 0))

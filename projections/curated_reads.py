@@ -194,7 +194,7 @@ class CuratedView:
         for row in map(assertion_from, conn.execute(query)):
             rows.setdefault(row.record, []).append(row)
         erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
-        withdrawn = self._curated.gatekeeper.withdrawn(conn)
+        withdrawn = self._curated.gatekeeper.withdrawn(conn, scopes)
         settled = [settle(each, erased) for each in self._curated.gatekeeper.weighed(conn, rows).values()]
         return _judge([held(r) if r.scope in withdrawn else r for r in settled], microseconds(now))
 

@@ -34,11 +34,11 @@ from mnemolog.domain.gate.admission import Decision, Reason
 from mnemolog.domain.gate.judging import Gate, Outcomes, Rate, judge_candidates, judge_stated
 from mnemolog.domain.gate.weighing import Consents, Judged, Verdict, weigh
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import GATED, Act, Assertion
+from mnemolog.domain.records import GATED, Act, Assertion, microseconds
 from mnemolog.projections.curated_rows import chunks, insert_new
 from mnemolog.projections.dialects import Integer, String, insert
 
-_HOUR: Final = 13
+_HOUR: Final = 3_600_000_000
 """Characters of an ISO 8601 time that tell its hour."""
 _ANYTHING: Final = ""
 """In the place of a topic: that memory is kept about a person at all."""
@@ -96,7 +96,7 @@ def _rates(metadata: MetaData) -> Table:
         "voices",
         metadata,
         Column("voice", String, primary_key=True),
-        Column("hour", String, primary_key=True),
+        Column("hour", Integer, primary_key=True),
         Column("found", Integer, nullable=False),
         sqlite_with_rowid=False,
     )
@@ -146,7 +146,7 @@ class Gatekeeper:
     def _rate(self, conn: Connection, recorded: Recorded, *, again: bool) -> Rate:
         """Counted from the readable side of events, which an erasure leaves as it is."""
         voice = str(recorded.envelope.clear.get("voice", ""))
-        hour = recorded.envelope.occurred_at[:_HOUR]
+        hour = microseconds(recorded.envelope.occurred_at) // _HOUR
         table = self.tables.rates
         own = table.c.voice == voice
         here = select(table.c.found).where(own, table.c.hour == hour)
@@ -228,12 +228,16 @@ class Gatekeeper:
         back = frozenset(topic for topic, yes in last.items() if not yes and topic)
         return Consents(granted, back, withdrawn=last.get(_ANYTHING) is False)
 
-    def withdrawn(self, conn: Connection) -> frozenset[int]:
-        """The scopes of persons who have taken back that anything is kept of them."""
+    def withdrawn(self, conn: Connection, scopes: Collection[int]) -> frozenset[int]:
+        """Those of these scopes whose person has taken back that anything is kept of them."""
         c, s = self.tables.consents.c, self._scopes.c
         asked = select(c.person).where(c.granted.is_(False), c.topic == _ANYTHING)
-        scopes = conn.execute(select(s.number).where(s.user.in_(asked))).scalars().all()
-        return frozenset(scope for scope in scopes if self.consents(conn, scope).withdrawn)
+        found = [
+            scope
+            for some in chunks(list(scopes))
+            for scope in conn.execute(select(s.number).where(s.number.in_(some), s.user.in_(asked))).scalars()
+        ]
+        return frozenset(scope for scope in found if self.consents(conn, scope).withdrawn)
 
     # Erasure --------------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
@@ -67,19 +68,51 @@ class Finding:
         return {"sort": self.sort.value, "start": self.start, "end": self.end, "rule": self.rule}
 
 
+WINDOW: Final = 40_000
+"""Characters that a scanner gets at a time."""
+OVERLAP: Final = 9_000
+"""Characters of a window that the next one has, too: more than any finding is long."""
 Scanner = Callable[[str], Iterable[Finding]]
 """Looks at a text. Ours are pure; an adapter may bring one that stands on a library."""
 
 
 def scan(text: str, scanners: Sequence[Scanner]) -> tuple[Finding, ...]:
     """What the scanners find, in order and without overlaps: of two the longer, then the more telling one."""
-    every = {found for scanner in scanners for found in scanner(text)}
-    ranked = sorted(every, key=lambda one: (one.start - one.end, _ORDER[one.sort], one.start, one.rule))
+    return apart(_found(text, scanners))
+
+
+def apart(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Without overlaps, in order: of two the longer, then the more telling one."""
+    ranked = sorted(
+        set(findings), key=lambda one: (one.start - one.end, _ORDER[one.sort], one.start, one.rule)
+    )
     kept: list[Finding] = []
     for found in ranked:
-        if all(found.end <= one.start or one.end <= found.start for one in kept):
-            kept.append(found)
-    return tuple(sorted(kept, key=lambda one: one.start))
+        at = bisect(kept, found.start, key=_start)
+        if (at == 0 or kept[at - 1].end <= found.start) and (at == len(kept) or found.end <= kept[at].start):
+            kept.insert(at, found)
+    return tuple(kept)
+
+
+def clipped(findings: Iterable[Finding], start: int, end: int) -> tuple[Finding, ...]:
+    """What of the findings lies in text[start:end], as places there."""
+    return tuple(
+        replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start)
+        for one in findings
+        if one.start < end and one.end > start
+    )
+
+
+def _found(text: str, scanners: Sequence[Scanner]) -> Iterator[Finding]:
+    """Window by window: a scanner does not give way while it is at one, and in windows none takes long."""
+    for at in range(0, max(1, len(text) - OVERLAP), WINDOW - OVERLAP):
+        window = text[at : at + WINDOW]
+        for scanner in scanners:
+            yield from (replace(one, start=one.start + at, end=one.end + at) for one in scanner(window))
+
+
+def _start(finding: Finding) -> int:
+    return finding.start
 
 
 def mask(text: str, findings: Iterable[Finding]) -> str:

@@ -168,7 +168,7 @@ _RULES: Final = {
     "sends something out": _all(
         r"\b(?:execute|run) (?:the following|this) (?:shell |bash |sql |system )(?:commands?|code|scripts?|quer(?:y|ies))\b|\brm -rf /|\bdrop table\b",
         r"\b(?:transfer|wire|pay|send|donate)\s+(?:[$€₩]\s?[\d,.]+|[\d,.]+\s?(?:usd|eur|krw|dollars|euros|won|btc|eth))\b~{0,40}\bto\b|\boutput the (?:api key|password|secret)",
-        rf"\S@\S+\s?(?:로|으로|에게|에)\s?~{{0,20}}(?:보내|전송|전달|복사)\s?(?:{_TOLD}|것|하라)",
+        rf"[^\s@]@[^\s@]{{1,255}}\s?(?:로|으로|에게|에)\s?~{{0,20}}(?:보내|전송|전달|복사)\s?(?:{_TOLD}|것|하라)",
         r"\b(?:send|forward|e-?mail|upload|transmit|exfiltrate|leak|envoie|envoyez|env[ií]a|invia|sende)\b~{0,60}\b(?:customers?['’]? (?:list|data|e-?mails|records)|"
         r"credentials?|passwords?|api keys?|secrets|conversation|chat history|private (?:data|keys?))\b",
         r"\b(?:customer list|customer e-?mails|credentials|passwords|api keys)\b~{0,60}\b(?:send|forward|e-?mail|upload)\b",

@@ -87,7 +87,7 @@ class Gate:
 
     def trust(self, origin: Tier, role: str, who: str | None) -> Tier:
         """What a source is worth, by its authenticated origin and the policy; never by what it says."""
-        if role == "tool" and who is not None and who in self.policy.tools:
+        if role == "tool" and who is not None and who in self.policy.tools and origin > Tier.IMPORT:
             return self.policy.tools[who]
         return min(origin, self.policy.ceilings.get(role, origin))
 
@@ -113,7 +113,7 @@ def judge_candidates(
         topic if gate.needs_consent(topic) else None,
     )
     span = Evidence(source, *candidate.span, tier)
-    said = {"evidence": (span,), "tier": recorded.envelope.origin, **_kept(outcome, system, gate, frame)}
+    said = {"evidence": (span,), "tier": tier, **_kept(outcome, system, gate, frame)}
     act = _ACTS[outcome.decision]
     return Assertion(**{**frame, **said, "act": act}), Outcomes(
         judged, source, Act.FOUND, topic, event.extractor, candidate.rule, candidate.explicit

@@ -38,6 +38,8 @@ _ABBREVIATED: Final = re.compile(
 )
 _NUMBERED: Final = re.compile(r"\b(?:\w*[Ss]tr|[Nn]o|[Nn]r|pp?|[Ff]ig|[Vv]ol|[Ee]xt)\.\Z")
 """Before a number: Kaiserstr. 9, No. 5."""
+_NEAR: Final = 80
+"""Characters before a dot that tell whether it ends a sentence."""
 _BULLET: Final = re.compile(r"\s*(?:[-*•]+\s+|\d{1,3}[.)]\s+)?")
 
 
@@ -76,10 +78,11 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def _is_abbreviated(text: str, start: int, dot: re.Match[str]) -> bool:
-    if _ABBREVIATED.search(text, start, dot.start()):
+    near = max(start, dot.start() - _NEAR)
+    if _ABBREVIATED.search(text, near, dot.start()):
         return True
     return (
-        text[dot.end() + 1 : dot.end() + 2].isdigit() and _NUMBERED.search(text, start, dot.end()) is not None
+        text[dot.end() + 1 : dot.end() + 2].isdigit() and _NUMBERED.search(text, near, dot.end()) is not None
     )
 
 

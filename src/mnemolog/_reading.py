@@ -16,6 +16,7 @@ from mnemolog._shown import status_named, text_of, turn_hit
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
+from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
@@ -30,7 +31,7 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 _UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
-_MARGIN: Final = 300
+_MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
 Stated = tuple[Record, str]

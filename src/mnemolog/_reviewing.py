@@ -178,6 +178,8 @@ class Review:
             )
         words = row.content if decision == "approve" else content
         examined = () if content is None else self._store.gate.examined(content, Tier.USER_STATED)["findings"]
+        # Its own origin: what a policy makes of it may be another one when the decision is folded again.
+        origin = self._store.log.read_at([row.position], bodies=False)[0].envelope.origin
         event = QuarantineReviewed(
             decision,
             words,
@@ -185,7 +187,7 @@ class Review:
             row.kind,
             row.slot,
             row.sensitivity,
-            ({"event_id": row.source, "start": row.start, "end": row.end, "tier": int(row.trust)},),
+            ({"event_id": row.source, "start": row.start, "end": row.end, "tier": int(origin)},),
             examined,
         )
         sources = tuple(dict.fromkeys((row.source, row.event_id)))

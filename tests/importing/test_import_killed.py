@@ -79,7 +79,7 @@ def acknowledged(child: subprocess.Popen[bytes]) -> dict[str, int]:
 
 def told(memory: Memory) -> list[str]:
     """What was imported, without what is derived from it and the trail of reads."""
-    topics = HAPPENED | MEMORY | {"FeedbackGiven"}
+    topics = (HAPPENED | MEMORY | {"FeedbackGiven"}) - {"CandidatesExtracted"}
     return [text_of(each.event) for each in memory.log(limit=10 * EVENTS, topics=topics)]
 
 
