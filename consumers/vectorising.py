@@ -197,9 +197,10 @@ class Vectorising:
         opened = self._open()
         index = self._usable_index() if turns > self._exact_up_to else None
         if index is None:
-            if not opened.scan.holds(scopes):
+            change = opened.scan.change()
+            if not opened.scan.holds(scopes, change):
                 return None
-            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes)
+            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes, change)
         return by_index(
             opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
         )

@@ -70,9 +70,9 @@ class DenseScan:
         order = best(found.positions, found.cosines, k)
         return list(zip(found.positions[order].tolist(), found.cosines[order].tolist(), strict=True))
 
-    def holds(self, scopes: Collection[ScopeIds]) -> bool:
-        """Whether there is any vector in these scopes."""
-        change = self._rows.change()
+    def holds(self, scopes: Collection[ScopeIds], change: int | None = None) -> bool:
+        """Whether there is any vector in these scopes. change: as for `scores`."""
+        change = self._rows.change() if change is None else change
         matrices = [self._matrix(scope, kind) for scope in scopes for kind in Kind]
         before = sum(matrix.bytes for matrix in matrices)
         found = [matrix.refresh(change) for matrix in matrices]
@@ -167,9 +167,8 @@ class Cosines:
         return Scores(turns, (nearest - chance).astype(np.float32))
 
 
-def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
-    """Every cosine in these scopes, exactly."""
-    change = scan.change()
+def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds], change: int) -> Cosines:
+    """Every cosine in these scopes, exactly. change: the number of the last write, which was just looked at."""
     turns, windows, records, passages = (scan.scores(query, scopes, kind, change) for kind in Kind)
     return Cosines(turns, windows, records, passages)
 

@@ -1,4 +1,4 @@
-"""The role `projections`: keeps views, vectors and summaries behind the log, in a process that does nothing else."""
+"""The role `projections`: keeps views, vectors, summaries and the gate behind the log, in a process of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Projections:
         operations, health = self._operations, self._operations.health()
         yield Metric("mnemolog_leads", "1 where this process keeps up its directory.", health.leads)
         yield Metric("mnemolog_log_head", "The last position of the log.", health.head)
-        for view in (*operations.projections(), *operations.vectors()):
+        for view in (*operations.projections(), *operations.vectors(), *operations.workers()):
             labels = {"projection": view.name}
             yield Metric("mnemolog_projection_position", "How far it is.", view.position, labels)
             yield Metric("mnemolog_projection_lag", "How many events it is behind.", view.lag, labels)

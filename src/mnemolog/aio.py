@@ -64,6 +64,7 @@ class AsyncOperations:
     projections = _operated(Operations.projections)
     catch_up = _operated(Operations.catch_up)
     vectors = _operated(Operations.vectors)
+    workers = _operated(Operations.workers)
     embed = _operated(Operations.embed)
     extract = _operated(Operations.extract)
     rebuild = _operated(Operations.rebuild)

@@ -186,6 +186,22 @@ def test_what_roles_keep_beside_the_log_comes_along(
     assert files
 
 
+def test_vectors_that_the_target_held_before_are_out_of_its_bytes(
+    tmp_path: Path, server: Settings, files: dict[str, Any], postgres_url: str
+) -> None:
+    """Where somebody reads there, so that they would stay, the move stops and says so; it is run again."""
+    from mnemolog.infra.postgres.vectors import postgres_vectors
+
+    schema = f"{server.database_schema}_vectors"
+    postgres_vectors(postgres_url, schema).close()
+    with psycopg.connect(postgres_url) as reader:
+        reader.execute(f"SELECT * FROM {schema}.meta").fetchall()
+        with pytest.raises(StoreInUse, match="reads the vectors"):
+            there(tmp_path, server)
+    there(tmp_path, server)
+    assert looked_at(tmp_path / "server", server) == files
+
+
 def test_it_moves_between_places_that_workers_fold(
     tmp_path: Path, server: Settings, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
