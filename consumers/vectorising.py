@@ -34,6 +34,8 @@ _PATIENCE: Final = 10.0
 _LOOK: Final = 0.05
 _TRUSTED: Final = 1.0
 """Seconds for which a reader believes that there are no vectors yet."""
+_TEXTS: Final = 64
+"""Embedded in one call."""
 _BACKOFF: Final = (0.5, 60.0)
 
 
@@ -103,13 +105,17 @@ class Vectorising:
 
     # Keeping up --------------------------------------------------------------------------------------------------
 
-    def catch_up(self, timeout: float | None = None) -> int:
+    def catch_up(
+        self,
+        timeout: float | None = None,
+        progress: Callable[[int, int], None] = lambda at, of: None,
+    ) -> int:
         """Embed and index, in this thread, up to the head of the log or the time limit; how far it is embedded."""
         if self._embedder is None or not self._log.head():
             return self._log.head()
         worker = self._open().worker
         target, deadline = self._log.head(), None if timeout is None else time.monotonic() + timeout
-        position = worker.catch_up(target, timeout)
+        position = worker.catch_up(target, timeout, progress)
         if deadline is None or time.monotonic() < deadline:
             self._fill()
         return position
@@ -204,6 +210,25 @@ class Vectorising:
         return by_index(
             opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
         )
+
+    def alike(self, texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
+        """Pairs of these texts, by their places, with a cosine of at least so much; none where nothing is embedded."""
+        if len(texts) < 2 or self._embedder is None or self._stored() is None or not self._asked.is_due():
+            return []
+        import numpy as np
+
+        try:
+            embed = self._open().embedder.embed
+            made = np.vstack([embed(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS)])
+        except StoreClosed:
+            raise
+        except Exception as error:
+            self._asked.crashed(error)
+            return []
+        self._asked.worked()
+        cosines = made @ made.T
+        near = np.argwhere(np.triu(cosines >= least, 1)).tolist()
+        return [(one, other, float(cosines[one, other])) for one, other in near]
 
     def _usable_index(self) -> VectorIndex | None:
         filler = self._following(make=False)

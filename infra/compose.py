@@ -115,7 +115,7 @@ class Store:
     gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records = RecordTables(self.curated)
+        self.records = RecordTables(self.curated, lambda: self.policy.gate)
         directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -34,6 +34,7 @@ from mnemolog.domain.gate.candidates import Candidate, stored
 from mnemolog.domain.normalise import slot_key, statement_key
 from mnemolog.domain.policy import DEFAULT, GatePolicy
 from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.records import READABLE, Status
 from mnemolog.domain.scope import ANY, Scope, ScopeIds
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
@@ -222,9 +223,11 @@ class Reader:
         records = self.view.records(self.conn, self.scopes, self.now, **options)  # type: ignore[arg-type]
         return [record.content for record in records]
 
-    def found(self, query: str, **options: object) -> list[str | None]:
-        hits = self.view.search(self.conn, self.scopes, query, self.now, **options)  # type: ignore[arg-type]
-        return [record.content for record, _ in hits]
+    def found(self, query: str, statuses: Collection[Status] = READABLE) -> list[str | None]:
+        """What the records with a word of the query say, best first."""
+        hits = self.view.lexical.search(self.conn, sorted(self.scopes), self.curated.analyzer.query(query))
+        records = self.view.numbered(self.conn, [number for number, _ in hits], self.scopes, self.now)
+        return [records[n].content for n, _ in hits if n in records and records[n].status in statuses]
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from mnemolog.infra.index.points import (
     wanted,
 )
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch
+from mnemolog.projections.private import private
 from mnemolog.projections.vectors import Changes, Kind, StoredVector
 
 if TYPE_CHECKING:
@@ -427,7 +428,7 @@ def _read_pointer(path: Path) -> _Pointer | None:
 
 def _write_pointer(path: Path, pointer: _Pointer) -> None:
     beside = path.with_suffix(".new")
-    with beside.open("wb") as file:
+    with open(beside, "wb", opener=private) as file:
         file.write(orjson.dumps(asdict(pointer)))
         file.flush()
         os.fsync(file.fileno())

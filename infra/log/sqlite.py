@@ -23,6 +23,7 @@ from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
 from mnemolog.projections.ports import Clock, Page, SealedPage
+from mnemolog.projections.private import made_private
 
 POLL_SECONDS: Final = 0.05
 """How long a commit of another process may stay unseen by a waiting reader."""
@@ -47,9 +48,8 @@ class SqliteEventLog:
     ) -> None:
         self.codec = Codec(sealer)
         # The library reads names that begin with "file:" as URIs.
-        self._datastore = LogDatastore(
-            Path(path).absolute(), durability=durability, lock_timeout=lock_timeout
-        )
+        file = made_private(Path(path).absolute())
+        self._datastore = LogDatastore(file, durability=durability, lock_timeout=lock_timeout)
         self._recorder = LogRecorder(self._datastore)
         with _typed_errors():
             self._recorder.create_table()

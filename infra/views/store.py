@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from mnemolog.domain.errors import NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.locks import exclusively
 from mnemolog.projections.ports import ViewSize
+from mnemolog.projections.private import private
 from mnemolog.projections.versions import ViewFile
 
 POINTER: Final = "live.json"
@@ -319,7 +320,7 @@ def _unreadable(path: Path, error: OSError) -> StoreUnavailable:
 def _write_pointer(path: Path, live: dict[str, ViewFile]) -> None:
     content = orjson.dumps({name: file.filename for name, file in live.items()}, option=orjson.OPT_INDENT_2)
     beside = path.with_suffix(".new")
-    with beside.open("wb") as out:
+    with open(beside, "wb", opener=private) as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())

@@ -312,7 +312,7 @@ class Eraser:
             *self._view_results(rows, one.held, purged),
             *self._key_results(work, rows),
         ]
-        what, count = What(work.what), len(rows)
+        what, count = What(work.what), self._sealed(rows)
         receipt = ErasureReceipt(
             work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
@@ -398,6 +398,10 @@ class Eraser:
     def _append(self, tenant: ScopeIds, event: Event) -> int:
         draft = self._guard.note(event, tenant)
         return self._store.log.append([draft])[0].position
+
+    def _sealed(self, rows: Iterable[CatalogRow]) -> int:
+        """How many of them have content: what is clear only, as that a session was closed, is nothing to erase."""
+        return sum(any(_sealed_under(each)) for each in self._recorded(rows, bodies=False))
 
     # The second look -------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.turns import among_machines
+from mnemolog.projections.private import private
 
 NOTES_FOLDER: Final = "erasures"
 WAIT_SECONDS: Final = 600.0
@@ -80,7 +81,7 @@ def write_note(path: Path, work: Work) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     note = folder / f"{work.erasure}.json"
     half = note.with_suffix(".half")
-    with half.open("wb") as file:
+    with open(half, "wb", opener=private) as file:
         file.write(orjson.dumps(asdict(work)))
         file.flush()
         os.fsync(file.fileno())

@@ -16,9 +16,11 @@ from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes, what_next
 from mnemolog._orphans import remove_orphans
+from mnemolog.consumers.hearing import SPOKEN
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
+    STATEMENTS,
     Draft,
     Event,
     ParkedEventDismissed,
@@ -39,6 +41,9 @@ from mnemolog.projections.supervision import Trouble
 from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
+Stages = Callable[[str, int, int], None]
+_LONG = 3600.0
+"""Seconds that a view may take to be folded to the head of the log."""
 _WORTH_A_PROCESS = 20_000
 """Events from which a rebuild gains more than another process costs to start."""
 _LOCAL_BLOBS = (
@@ -112,27 +117,66 @@ class Operations:
         self._guard.enter_store(Action.OPERATE)
         return self._store.runner.catch_up_all(timeout=timeout)
 
-    def embed(self, timeout: float | None = None) -> int:
+    def run_workers(self, progress: Stages = lambda stage, at, of: None) -> int:
+        """Do, in this thread and to the end, all that threads in the background do; returns the head of the log then.
+
+        That is: views, the search for what must be hidden and for statements, vectors, summaries. For programs that
+        are too short for threads, as the command line. progress: called with (stage, done, in all) now and then.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        store, names = self._store, self._store.runner.names()
+        for done, name in enumerate(names, 1):
+            store.runner.catch_up(name, timeout=_LONG)
+            progress("views", done, len(names))
+        store.gate.catch_up(partial(progress, "statements"))
+        store.vectors.catch_up(progress=partial(progress, "vectors"))
+        written = 0
+        while new := store.summarising.run_once():
+            written += new
+            progress("summaries", written, written)
+        store.runner.catch_up_all(timeout=_LONG)
+        return store.vectors.catch_up()
+
+    def behind(self) -> tuple[str, ...]:
+        """What threads in the background have not done yet: statements, vectors; `run_workers` does it."""
+        self._guard.enter_store(Action.INSPECT)
+        store = self._store
+        if not store.log.head():
+            return ()
+        reached = {"statements": min(at for *_, at in store.gate.lags()), "vectors": store.vectors.position()}
+        due = {"statements": SPOKEN, "vectors": SPOKEN | STATEMENTS}
+        read = partial(store.log.read, limit=1, bodies=False)
+        return tuple(name for name, at in reached.items() if read(at, topics=due[name]).events)
+
+    def embed(self, timeout: float | None = None, *, progress: Progress = lambda at, of: None) -> int:
         """Embed, in this thread, what has no vectors yet, and index them; how far the log is embedded then.
 
         Some hundred texts a second. Needed where nothing runs in the background. timeout: seconds after which no
         further batch is begun.
         """
         self._guard.enter_store(Action.OPERATE)
-        return self._store.vectors.catch_up(timeout)
+        return self._store.vectors.catch_up(timeout, progress)
 
-    def extract(self) -> int:
+    def extract(self, *, progress: Progress = lambda at, of: None) -> int:
         """Look, in this thread, at what was said since the last look: for statements, and for what must be hidden.
 
         Needed where nothing runs in the background. Returns how far everything was looked at. Raises StoreUnavailable
         where an extractor cannot tell just now.
         """
         self._guard.enter_store(Action.OPERATE)
-        return self._store.gate.catch_up()
+        return self._store.gate.catch_up(progress)
 
-    def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
+    def rebuild(
+        self,
+        name: str,
+        *,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+        force: bool = False,
+    ) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it.
 
+        Raises RebuildRefused, and leaves the live view, where the new one lacks more events; force: not so.
         "index" is filled anew from the stored vectors; nothing is embedded again.
         progress: called with (events done, events in all) now and then.
         """
@@ -140,7 +184,7 @@ class Operations:
         if name == "index":
             self._store.vectors.rebuild_index()
             return
-        self._store.runner.rebuild(name, batch_size, progress)
+        self._store.runner.rebuild(name, batch_size, progress, force=force)
 
     def rebuild_all(
         self,
@@ -149,11 +193,12 @@ class Operations:
         processes: int | None = None,
         batch_size: int | None = None,
         progress: Progress | None = None,
+        force: bool = False,
     ) -> None:
         """Rebuild several views (default: all) at once, in processes of their own.
 
         processes: default one per core for a long log, and none for a short one, which this process rebuilds itself.
-        progress: called with (events folded, events to fold in all views) now and then.
+        progress: called with (events folded, events to fold in all views) now and then. force: as of `rebuild`.
         """
         self._guard.enter_store(Action.OPERATE)
         store, wanted = self._store, list(dict.fromkeys(names or self._store.runner.names()))
@@ -175,10 +220,10 @@ class Operations:
             sizes = {view.file.name: view.bytes for view in store.views.files() if view.live}
             wanted.sort(key=lambda name: -sizes.get(name, 0))
             count = min(processes, len(wanted))
-            rebuild_in_processes(store.path, store.settings, wanted, count, batch_size, tell)
+            rebuild_in_processes(store.path, store.settings, wanted, count, batch_size, tell, force=force)
         else:
             for name in wanted:
-                store.runner.rebuild(name, batch_size, partial(tell, name))
+                store.runner.rebuild(name, batch_size, partial(tell, name), force=force)
 
     def dump_hash(self, name: str) -> str:
         """A hash of a view's ordered logical content, for comparing two builds."""
@@ -228,7 +273,7 @@ class Operations:
         """The document that was adopted last, as it was given; None while the default decides."""
         self._guard.enter_store(Action.INSPECT)
         found = adopted(self._store.log)
-        return None if found is None else found.document
+        return None if found is None else found.event.document
 
     def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
