@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
-from mnemolog._erasing import Eraser, remove_orphans
+from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes, what_next
+from mnemolog._orphans import remove_orphans
 from mnemolog.consumers.hearing import SPOKEN
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
@@ -33,8 +34,8 @@ from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
 from mnemolog.infra.adopted import adopted
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
-from mnemolog.infra.vector_folder import VECTORS_FILE
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, WORKER
+from mnemolog.infra.vector_folder import LOG_FILE, VECTORS_FILE
 from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
 from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
@@ -93,6 +94,24 @@ class Operations:
                 lag.name, lag.version, lag.position, lag.head, lag.head - lag.position, 0, 0, lag.condition
             )
             for lag in self._store.vectors.lags()
+        ]
+
+    def workers(self) -> list[ProjectionStatus]:
+        """How far the workers of the gate are: the search for what must be hidden, and each extractor."""
+        self._guard.enter_store(Action.INSPECT)
+        head = self._store.log.head()
+        return [
+            ProjectionStatus(
+                name,
+                version,
+                position,
+                head,
+                head - position,
+                0,
+                0,
+                "running" if position >= head else "behind",
+            )
+            for name, version, position in self._store.gate.lags()
         ]
 
     def catch_up(self, timeout: float = 60.0) -> int:
@@ -343,7 +362,7 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=self._sizes(),
-            workers=tuple(self._behind()),
+            workers=tuple(self.workers()),
             gate=gate,
             reads=reads,
             crashes={name: trouble.crashes for name, trouble in self._workers()},
@@ -366,7 +385,8 @@ class Operations:
     def health(self) -> Health:
         """Whether the work in the background goes on; cheap enough to be asked every second."""
         self._guard.enter_store(Action.INSPECT)
-        store, running = self._store, self._store.runner.health().running
+        store = self._store
+        running = all(one.running for one in store.backgrounds())
         return Health(store.log.head(), store.leadership.leads, running, dict(self._workers()))
 
     def _sizes(self) -> dict[str, int]:
@@ -377,13 +397,6 @@ class Operations:
         if not store.blobs.shared:
             sizes[BLOBS_FOLDER] = store.blobs.size()
         return sizes
-
-    def _behind(self) -> Iterator[ProjectionStatus]:
-        """How far the workers of the gate are behind the log."""
-        head = self._store.log.head()
-        for name, version, position in self._store.gate.lags():
-            state = "running" if position >= head else "behind"
-            yield ProjectionStatus(name, version, position, head, head - position, 0, 0, state)
 
     def _gate(self) -> GateStatus:
         """What the gate decided, and what it did not get to decide on."""
