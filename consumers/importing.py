@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from mnemolog.domain.errors import (
     AccessDenied,
     CorruptStore,
+    Erased,
     ErasedScope,
     IdempotencyConflict,
     InvalidInput,
@@ -55,6 +56,7 @@ _CODE_OF: Final[Mapping[type[MnemologError], str]] = {
     InvalidInput: INVALID,
     AccessDenied: "denied",
     ErasedScope: "erased",
+    Erased: "erased",
     IdempotencyConflict: "conflict",
     NotFound: "unknown",
 }

@@ -59,15 +59,11 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A message that could not be taken. code: one of `importing.CODES`; reason: may quote it.
-
-    scope: of what it says, where that could be read.
-    """
+    """A message that could not be taken. code: one of `importing.CODES`; reason: may quote it."""
 
     message: Incoming
     code: str
     reason: str
-    scope: Scope | None = None
 
 
 class Source(Protocol):
@@ -81,8 +77,11 @@ class Source(Protocol):
 
 
 class DeadLetters(Protocol):
-    def put(self, refused: Sequence[Refused]) -> None:
-        """Keep them; durable when this returns. Raises StoreUnavailable."""
+    def put(self, refused: Sequence[Refused]) -> int:
+        """Keep them, durable when this returns, but nothing of what was erased; how many were kept.
+
+        Raises StoreUnavailable.
+        """
 
 
 class WrittenBefore(Protocol):
@@ -158,14 +157,8 @@ class Ingest:
     ) -> None:
         self._source, self._understand, self._sink, self._dead = source, understand, sink, dead_letters
         self._names, self._batch = names, batch
-        self._supervisor = Supervisor(0.1, 5.0)
+        self.supervisor = Supervisor(0.1, 5.0)
         self.counters = Counters()
-
-    @property
-    def trouble(self) -> str | None:
-        """What keeps it from working now, as class and place; None while it works."""
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
 
     def run(self, stop: Event) -> None:
         """Take in batch after batch. A batch that was begun when `stop` is set is finished, or left for the next."""
@@ -178,7 +171,7 @@ class Ingest:
             if messages:
                 self._persist(messages, stop)
             else:
-                self._supervisor.worked()
+                self.supervisor.worked()
 
     def _persist(self, messages: Sequence[Incoming], stop: Event) -> None:
         """Until it is done: whatever is not the messages' fault is tried again."""
@@ -191,27 +184,26 @@ class Ingest:
                 if stop.is_set():
                     return
             else:
-                self._supervisor.worked()
+                self.supervisor.worked()
                 return
 
     def _crashed(self, error: Exception, stop: Event) -> None:
-        self._supervisor.crashed(error)
-        stop.wait(self._supervisor.delay)
+        self.supervisor.crashed(error)
+        stop.wait(self.supervisor.delay)
 
     def take(self, messages: Sequence[Incoming]) -> None:
         """Append what can be, keep what cannot be as dead letters, then commit. Raises `FATAL`."""
         tally, refused = self._append(messages)
         dead = [one for one in refused if one.code != ERASED]
-        if dead:
-            self._dead.put(dead)
-        self._count(messages, tally, len(dead), len(refused) - len(dead))
+        kept = self._dead.put(dead) if dead else 0
+        self._count(messages, tally, kept, len(refused) - kept)
         self._commit(messages)
 
     def _commit(self, messages: Sequence[Incoming]) -> None:
         try:
             self._source.commit({message.partition: message.offset + 1 for message in messages})
         except StoreUnavailable as error:  # they come again, and add nothing
-            self._supervisor.crashed(error)
+            self.supervisor.crashed(error)
 
     def _append(self, messages: Sequence[Incoming]) -> tuple[Tally, list[Refused]]:
         entries = [self._entry(message, number) for number, message in enumerate(messages, 1)]
@@ -223,7 +215,8 @@ class Ingest:
         except Exception:
             # A message that no rule foresaw: find it, and let the others pass.
             tally = self._one_by_one(entries)
-        return tally, [_refused(messages, entries, skipped) for skipped in tally.skipped]
+        skips = tally.skipped
+        return tally, [Refused(messages[one.number - 1], code_of(one), one.reason) for one in skips]
 
     def _entry(self, message: Incoming, number: int) -> Entry:
         try:
@@ -254,9 +247,3 @@ class Ingest:
             dead=counters.dead + dead,
             erased=counters.erased + erased,
         )
-
-
-def _refused(messages: Sequence[Incoming], entries: Sequence[Entry], skipped: Skipped) -> Refused:
-    entry = entries[skipped.number - 1]
-    scope = entry.items[0].scope if entry.items else None
-    return Refused(messages[skipped.number - 1], code_of(skipped), skipped.reason, scope)

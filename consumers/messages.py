@@ -8,8 +8,11 @@ can hold is left out: whoever needs it reads it from the log.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from mnemolog.domain.errors import CorruptStore
 
@@ -18,6 +21,24 @@ MAX_STATE: Final = 900_000
 
 _HEADER: Final = struct.Struct(">4sIQQ")
 _MAGIC: Final = b"MNE1"
+
+
+def framed(magic: bytes, head: Mapping[str, Any], body: bytes) -> bytes:
+    """The mark, the length of the head (4 bytes, big-endian), the head as JSON, the body."""
+    raw = orjson.dumps(head)
+    return b"".join((magic, len(raw).to_bytes(4, "big"), raw, body))
+
+
+def unframed(magic: bytes, value: bytes) -> tuple[Mapping[str, Any], bytes]:
+    """Head and body. Raises CorruptStore for what is no such message."""
+    start = len(magic) + 4
+    end = start + int.from_bytes(value[len(magic) : start], "big")
+    try:
+        if value.startswith(magic) and isinstance(head := orjson.loads(value[start:end]), dict):
+            return head, value[end:]
+    except ValueError:
+        pass
+    raise CorruptStore("not a message of this topic: something else writes to it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +61,11 @@ class Topics:
     def dead_letters(self) -> str:
         """What ingest could not take."""
         return f"{self.prefix}.ingest.dlq"
+
+    @property
+    def log(self) -> str:
+        """Which log they belong to: its first message says so."""
+        return f"{self.prefix}.log"
 
     @property
     def records(self) -> str:

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Final, Protocol
 
 import orjson
 
+from mnemolog.consumers.messages import framed, unframed
 from mnemolog.consumers.partitions import partition_of
 from mnemolog.consumers.relay import Outgoing
-from mnemolog.domain.errors import CorruptStore, ErasedScope, MnemologError
+from mnemolog.domain.errors import CorruptStore, ErasedScope, InvalidInput, MnemologError
 from mnemolog.domain.events import FORGOTTEN, Forgotten, Recorded
 from mnemolog.domain.records import Record
 from mnemolog.domain.scope import LEVELS, Scope, ScopeIds
@@ -30,7 +32,8 @@ FILLER: Final = b"~"
 """The key of messages that only close a segment."""
 BATCH: Final = 500
 _MAGIC: Final = b"MNR1"
-_WAIT: Final = 0.5
+_EVERY: Final = 0.3
+"""Seconds between two looks at the view, which says nothing of itself."""
 _BODY: Final = (
     "content", "kind", "entity", "attribute", "confidence", "sensitivity", "valid_from", "valid_to", "expires_at",
     "occurred_at", "consent", "from_us", "to_us", "expires_us",
@@ -66,29 +69,26 @@ class SealedRecord:
         return f"{self.id} {self.position}".encode()
 
     def encode(self) -> bytes:
-        levels = dict(self.scope.present())
-        head = orjson.dumps(
-            {
-                "id": self.id,
-                "scope": levels,
-                "position": self.position,
-                "mark": self.mark,
-                "subjects": self.subjects,
-                "leaf": self.leaf,
-            }
-        )
-        return b"".join((_MAGIC, len(head).to_bytes(4, "big"), head, self.sealed))
+        head = {
+            "id": self.id,
+            "scope": dict(self.scope.present()),
+            "position": self.position,
+            "mark": self.mark,
+            "subjects": self.subjects,
+            "leaf": self.leaf,
+        }
+        return framed(_MAGIC, head, self.sealed)
 
     @classmethod
     def decode(cls, value: bytes) -> SealedRecord:
         """Raises CorruptStore for what is no such message."""
-        if not value.startswith(_MAGIC):
-            raise CorruptStore("not a message of the records topic: something else writes to it")
-        end = 8 + int.from_bytes(value[4:8], "big")
-        head = orjson.loads(value[8:end])
-        scope = ScopeIds(Scope.of({level: head["scope"].get(level) for level in LEVELS}))
-        subjects = tuple(head["subjects"])
-        return cls(head["id"], scope, head["position"], head["mark"], subjects, head["leaf"], value[end:])
+        head, sealed = unframed(_MAGIC, value)
+        try:
+            scope = ScopeIds(Scope.of({level: head["scope"].get(level) for level in LEVELS}))
+            subjects = tuple(head["subjects"])
+            return cls(head["id"], scope, head["position"], head["mark"], subjects, head["leaf"], sealed)
+        except (KeyError, TypeError, AttributeError, InvalidInput):
+            raise CorruptStore("a message of the records topic lacks what it needs") from None
 
     def opened(self, seals: Seals) -> CachedRecord | Forgotten:
         """FORGOTTEN where its key was destroyed."""
@@ -163,7 +163,6 @@ class Current(Protocol):
 
 class ReadsEvents(Protocol):
     def read_at(self, positions: Sequence[int], *, bodies: bool = True) -> list[Recorded]: ...
-    def wait(self, after: int, timeout: float) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,7 @@ class RecordsPublisher:
     ) -> None:
         self._view, self._log, self._seals, self._topic = view, log, seals, topic
         self._segment, self._clock = segment_seconds, clock
-        self._supervisor = Supervisor(0.2, 5.0)
+        self.supervisor = Supervisor(0.2, 5.0)
         self._published: dict[str, _Published] = {}
         self._of_scope: dict[ScopeIds, set[str]] = {}
         self._doubtful: set[ScopeIds] = set()
@@ -201,25 +200,18 @@ class RecordsPublisher:
         self._partitions = 0
         self.sent = self.tombstones = self.fillers = 0
 
-    @property
-    def trouble(self) -> str | None:
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
-
     def run(self, stop: Event) -> None:
         """Until `stop` is set. Whatever fails is tried again."""
-        loaded, head = False, 0
-        while not stop.is_set():
+        loaded = False
+        while not stop.wait(self.supervisor.delay or _EVERY):
             try:
                 if not loaded:
                     self.load()
                     loaded = True
-                head = self._log.wait(head, _WAIT)
                 self.step()
-                self._supervisor.worked()
+                self.supervisor.worked()
             except MnemologError as error:
-                self._supervisor.crashed(error)
-                stop.wait(self._supervisor.delay)
+                self.supervisor.crashed(error)
 
     def load(self) -> None:
         """Take up what the topic holds, also what another one has sent."""
@@ -253,13 +245,14 @@ class RecordsPublisher:
         """The topic's word counts; where it is not what was sent from here, the scope is looked at again."""
         if key == FILLER:
             return
-        known = self._published.get(key.decode())
-        if value is None:
-            if known is not None:
+        id = key.decode(errors="replace")
+        known = self._published.get(id)
+        one = _decoded(value)
+        if one is None:
+            if known is not None and known.partition == partition:
                 self._doubtful.add(known.scope)
-                self._forget(key.decode())
+                self._forget(id)
             return
-        one = SealedRecord.decode(value)
         if known is None or known.mark != one.mark:
             self._doubtful.add(one.scope)
             self._remember(one.id, _Published(one.scope, one.mark, partition))
@@ -347,17 +340,18 @@ class RecordsCache:
     def __init__(self, topic: Callable[[float], Iterable[Message]], seals: Seals) -> None:
         self._topic, self._seals = topic, seals
         self._records: dict[str, SealedRecord] = {}
+        self._partition: dict[str, int] = {}
 
     def refresh(self, wait: float = 0.0) -> int:
         """Take in what came, waiting so many seconds for a first message; how many messages that were."""
         count = 0
-        for _, key, value in self._topic(wait):
+        for partition, key, value in self._topic(wait):
             count += 1
-            if value is None:
-                self._records.pop(key.decode(), None)
-            elif key != FILLER:
-                one = SealedRecord.decode(value)
-                self._records[one.id] = one
+            one, id = _decoded(value), key.decode(errors="replace")
+            if one is not None:
+                self._records[one.id], self._partition[one.id] = one, partition
+            elif self._partition.get(id) == partition:
+                del self._records[id], self._partition[id]
         return count
 
     def get(self, id: str, visible: Callable[[ScopeIds], bool]) -> CachedRecord | Forgotten | None:
@@ -378,6 +372,13 @@ class RecordsCache:
 
     def __len__(self) -> int:
         return len(self._records)
+
+
+def _decoded(value: bytes | None) -> SealedRecord | None:
+    """None for a tombstone, and for what somebody else has sent: it is no record either."""
+    with suppress(CorruptStore):
+        return None if value is None else SealedRecord.decode(value)
+    return None
 
 
 def _mark(record: Record) -> str:

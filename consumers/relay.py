@@ -29,6 +29,8 @@ SAVE_SECONDS: Final = 0.5
 STANDBY_SECONDS: Final = 5.0
 """How long another relay's place may stand still behind the head before this one takes over."""
 _WAIT: Final = 0.5
+_GATHER: Final = 0.1
+"""Seconds of rest after a batch that was not full: appends one by one are then sent together."""
 _PLACE: Final = "relay"
 
 
@@ -118,7 +120,7 @@ class Relay:
         self._log, self._publisher, self._places = log, publisher, places
         self._batch, self._save_seconds, self._standby_seconds = batch, save_seconds, standby_seconds
         self._clock = clock
-        self._supervisor = Supervisor(0.1, 2.0)
+        self.supervisor = Supervisor(0.1, 2.0)
         self._epochs = Epochs()
         self._stored: bytes | None = None
         self._place, self._saved_at = Place(), 0.0
@@ -131,12 +133,6 @@ class Relay:
         """Everything up to here is in the topic."""
         return self._place.position
 
-    @property
-    def trouble(self) -> str | None:
-        """What keeps it from sending now, as class and place; None while it works."""
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
-
     def run(self, stop: Event) -> None:
         """Send until `stop` is set; what was sent is then noted. Whatever fails is tried again."""
         loaded = False
@@ -145,16 +141,19 @@ class Relay:
                 if not loaded:
                     self.load()
                     loaded = True
+                sent = self.sent
                 self.step(_WAIT)
-                self._supervisor.worked()
+                self.supervisor.worked()
+                if 0 < self.sent - sent < self._batch:
+                    stop.wait(_GATHER)
             except _Overtaken:
                 self.overtaken += 1
                 loaded = False
                 self._stand_by(stop)
             except MnemologError as error:
                 self._partitions = 0  # the topic may have been made anew
-                self._supervisor.crashed(error)
-                stop.wait(self._supervisor.delay)
+                self.supervisor.crashed(error)
+                stop.wait(self.supervisor.delay)
         if loaded:
             self._save_quietly()
 
@@ -225,8 +224,9 @@ class Relay:
             try:
                 stored, head = self._places.load(_PLACE), self._log.head()
             except MnemologError as error:
-                self._supervisor.crashed(error)
+                self.supervisor.crashed(error)
                 continue
+            self.supervisor.worked()
             self._place = Place.decode(stored)
             if stored != seen or self._place.position >= head:
                 seen, still_since = stored, self._clock()

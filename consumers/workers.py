@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Final, Protocol
 
 from mnemolog.consumers.messages import EventMessage
@@ -125,14 +126,21 @@ class Worker:
         self._views.clear()
         self._heard = dict.fromkeys(self._mine, self._now())
 
-    def begins(self) -> dict[int, int]:
-        """Where in the topic each partition goes on, by its own checkpoints; 0 where that is not known.
+    def begins(self) -> dict[int, int | None]:
+        """Where in the topic each partition goes on, by its own checkpoints; None for its end, as nothing is missing.
 
-        Raises StoreUnavailable, and whatever keeps views from being opened.
+        A view that is being built reads the log, and asks for nothing. Raises StoreUnavailable, and whatever keeps
+        views from being opened.
         """
+        self._place = Place.decode(self._relay.load("relay"))
         opened = [self._open(name) for name in self._shared]
-        states = [view.lane.load().delivered for view in opened if view is not None]
-        return {one: min((state.get(one, 0) for state in states), default=0) for one in self._mine}
+        lanes = [view.lane for view in opened if view is not None and view.goal is None]
+        asked: dict[int, list[int]] = {one: [] for one in self._mine}
+        for one, state in product(self._mine, [lane.load() for lane in lanes]):
+            at = state.delivered.get(one, 0)
+            if at or state.positions.get(one, 0) < self._place.last.get(one, 0):
+                asked[one].append(at)
+        return {one: min(places, default=None) for one, places in asked.items()}
 
     # Messages ----------------------------------------------------------------------------------------------------
 

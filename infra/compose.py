@@ -39,7 +39,7 @@ from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_o
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
-from mnemolog.infra.vector_folder import VectorFolder
+from mnemolog.infra.vector_folder import LOG_FILE, VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -65,7 +65,6 @@ if TYPE_CHECKING:  # they bring numpy or a driver along, which an empty store ha
     Log = SqliteEventLog | PostgresEventLog
     Views = SqliteViews | PostgresViews
 
-LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
@@ -116,7 +115,7 @@ class Store:
     gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records = RecordTables(self.curated)
+        self.records = RecordTables(self.curated, lambda: self.policy.gate)
         directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors

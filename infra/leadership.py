@@ -66,6 +66,11 @@ class Leadership:
         if self._thread is not None:
             self._thread.join()
 
+    def give_up(self) -> None:
+        """Leave the lead to a process that stands by, and do not stand by oneself: before `watch`."""
+        self.leads = False
+        self._lead.release()
+
     def release(self) -> None:
         """Leave. Idempotent."""
         self.stop()

@@ -232,13 +232,19 @@ class _Move:
         if target is None:
             return 0
         with closing(target):
+            count = 0
             if source is not None:
                 with closing(source):
-                    return target.take_over(source)
-            for space in target.spaces():
-                target.drop_space(space)
-            target.purge()
-        return 0
+                    count = target.take_over(source)
+            else:
+                for space in target.spaces():
+                    target.drop_space(space)
+            if not target.purge():
+                raise StoreInUse(
+                    "somebody reads the vectors of the target, so bytes of what it held before would stay: "
+                    "end that, then run it again"
+                )
+        return count
 
     def _views(self, step: str) -> None:
         """Folded anew from the log that came, unless they were so by a run that was cut off afterwards."""

@@ -21,11 +21,12 @@ version: 1
 memory:
   mode: full           # or window: only the log and the window of raw turns
   kinds: [fact, preference, episode, procedure, constraint, reference]
-  extractor: any       # or the one version that counts, such as rules-2
+  extractor: any       # or the one version that counts, such as rules-3
   least_confidence: 0.7
   confirm: []          # kinds that a person is asked about before they are kept
   confirm_explicit: false  # also what somebody asked to remember
   expiry: {}           # days after which a kind is no longer read: {episode: 180}
+  contested_within: 10 # minutes between equal voices that contradict each other: a person is asked
 trust:
   floors:              # the lowest origin that may state a kind
     fact: trusted_tool
@@ -116,7 +117,13 @@ def policy_document(policy: Policy) -> str:
     """A document that says the same as the policy, without comments."""
     from mnemolog.infra.policy_schema import written
 
-    return str(yaml.safe_dump(written(policy), sort_keys=False, allow_unicode=True))
+    lines: dict[str, Any] = {
+        "sort_keys": False,
+        "allow_unicode": True,
+        "default_flow_style": None,
+        "width": 110,
+    }
+    return str(yaml.safe_dump(written(policy), **lines))
 
 
 def _composed(text: str) -> yaml.Node | None:

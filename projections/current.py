@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, select
 
+from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.records import Record
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
@@ -29,12 +30,20 @@ class ScopeRecords:
 class CurrentRecords:
     """Remembers what it has seen of one view; another view in its place is seen as new from the start.
 
-    It advances nothing: whoever keeps up the view does.
+    advance: brings the view up to the log before each look, where nobody else does.
     """
 
-    def __init__(self, views: ViewStore, curated: Curated, clock: Clock) -> None:
-        self._views, self._curated, self._clock = views, curated, clock
-        self._view = CuratedView(curated)
+    def __init__(
+        self,
+        views: ViewStore,
+        curated: Curated,
+        clock: Clock,
+        policy: Callable[[], GatePolicy] | None = None,
+        *,
+        advance: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._views, self._curated, self._clock, self._advance = views, curated, clock, advance
+        self._view = CuratedView(curated, policy)
         self._file: ViewFile | None = None
         self._seen: dict[int, int] = {}
         self._noted: dict[int, int] = {}
@@ -47,6 +56,7 @@ class CurrentRecords:
         """
         for scope in again:
             self._seen.pop(self._numbers.get(scope, 0), None)
+        self._advance()
         self._views.refresh()
         file = self._views.live(self._curated.name)
         if file is None:

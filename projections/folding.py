@@ -188,7 +188,7 @@ class Lane:
         with self.lock:
             behind = {one: at for one in partitions if 0 <= (at := self.at(one)) < to}
             if behind:
-                with self._views.begin(self.file) as conn:
+                with self._views.begin(self.file, list(behind)) as conn:
                     self.parking.skip(conn, behind, to)
                 self.load()
 

@@ -165,9 +165,9 @@ class Parking:
 
     def skip(self, conn: Connection, partitions: Mapping[int, int], to: int) -> None:
         """Move on each of these partitions that is still at its position."""
-        for partition, position in partitions.items():
-            mine = self._mine & (_CHECKPOINT.c.partition == partition) & (_CHECKPOINT.c.position == position)
-            conn.execute(update(_CHECKPOINT).where(mine).values(position=to))
+        row = _CHECKPOINT.c
+        there = [(row.partition == one) & (row.position == at) for one, at in partitions.items()]
+        conn.execute(update(_CHECKPOINT).where(self._mine, or_(*there)).values(position=to))
 
     def divide(self, conn: Connection, partitions: int) -> None:
         """Go on with more partitions, or with one: all at the position that those of now share."""

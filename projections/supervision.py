@@ -36,6 +36,11 @@ class Supervisor:
     def delay(self) -> float:
         return self.trouble.backoff
 
+    @property
+    def now(self) -> str | None:
+        """What keeps the work from going on, as class and place; None while it works."""
+        return self.trouble.last_error if self.trouble.backoff else None
+
     def is_due(self) -> bool:
         return time.monotonic() >= self._next_try
 

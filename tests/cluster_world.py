@@ -50,6 +50,7 @@ class Deployment:
             "MNEMOLOG_KEYS_URL": self.database,
             "MNEMOLOG_KAFKA_PARTITIONS": str(self.partitions),
             "MNEMOLOG_KAFKA_SESSION_SECONDS": str(self.session_seconds),
+            "MNEMOLOG_WORKERS": "true",
             "MNEMOLOG_EMBEDDER": "none",
             "MNEMOLOG_DURABILITY": "fsync",
         }
@@ -58,7 +59,7 @@ class Deployment:
     def settings(self) -> Settings:
         """Of a process that appends and reads."""
         values = {name.removeprefix("MNEMOLOG_").lower(): value for name, value in self.environment.items()}
-        return Settings.load(data=self.folder / "data", workers=True, **values)
+        return Settings.load(data=self.folder / "data", **values)
 
     def serve(self, role: str, **environment: str) -> Served:
         """Start a role."""

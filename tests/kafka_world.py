@@ -15,6 +15,7 @@ from typing import Any
 from mnemolog.consumers.messages import Topics
 from mnemolog.infra.kafka.cluster import HOW_TO_INSTALL, Broker, is_installed
 from mnemolog.infra.kafka.connecting import connection
+from mnemolog.infra.kafka.consuming import read_all
 from mnemolog.infra.kafka.topics import TopicAdmin
 from mnemolog.infra.settings import Settings
 from support import require, require_module
@@ -82,21 +83,16 @@ class Kafka:
 
     def read(self, topic: str) -> dict[int, list[Any]]:
         """Every message of a topic, by partition, in order."""
-        from kafka import KafkaConsumer, TopicPartition
+        states = {state.name: state for state in self.admin().status()}
+        found: dict[int, list[Any]] = {one: [] for one in range(states[topic].partitions)}
+        for message in read_all(self.connection, topic):
+            found[message.partition].append(message)
+        return found
 
-        consumer = KafkaConsumer(**self.connection, auto_offset_reset="earliest", enable_auto_commit=False)
-        try:
-            parts = [TopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
-            consumer.assign(parts)
-            ends, found = consumer.end_offsets(parts), {part.partition: [] for part in parts}
-            deadline = time.monotonic() + 30
-            while any(consumer.position(part) < ends[part] for part in parts):
-                assert time.monotonic() < deadline, f"{topic} could not be read"
-                for part, messages in consumer.poll(timeout_ms=200).items():
-                    found[part.partition] += messages
-            return found
-        finally:
-            consumer.close(autocommit=False)
+    def segments(self, topic: str) -> bytes:
+        """What the broker has on disk of a topic."""
+        folders = self.broker.data.glob(f"{topic}-*")
+        return b"".join(file.read_bytes() for folder in folders for file in folder.glob("*.log"))
 
     def send(self, topic: str, values: Sequence[bytes], **options: Any) -> None:
         """As any client would."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mnemolog.domain.errors import InvalidInput
-from mnemolog.domain.events import Forgotten
 from mnemolog.infra.cli.command import Call, command
 from mnemolog.infra.cli.exits import Exit
 from mnemolog.infra.cli.output import one_line
@@ -30,6 +28,7 @@ New = Annotated[
     bool, typer.Option("--new", help="Make a new key; old ones still open what is in the topics.")
 ]
 DropOld = Annotated[bool, typer.Option("--drop-old", help="Forget all keys but the one in use.")]
+Text = Annotated[bool, typer.Option("--text", help="Also what the message says: a person's own words.")]
 Handled = Annotated[bool, typer.Option("--all", help="Those that were replayed or dismissed too.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `dlq list` shows it.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="As `dlq list` shows them; or --all.")]
@@ -59,7 +58,7 @@ def _on_kafka(call: Call) -> Iterator[OnKafka]:
 
     # What it has to say of its connections is for processes that run on; here it is in the error.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    with on_kafka(Settings.load(data=call.data)) as kafka:
+    with on_kafka(Settings.load(data=call.data), create=False) as kafka:
         yield kafka
 
 
@@ -71,8 +70,7 @@ def create(call: Call, partitions: Partitions = None) -> None:
     Example: mnemolog topics create --partitions 12
     """
     with _on_kafka(call) as kafka:
-        epoch = kafka.partitions(partitions)
-        made = kafka.admin.create(epoch.partitions, epoch.partitions)
+        epoch, made = kafka.create_topics(partitions)
     found = {"made": made, "epoch": epoch.number, "partitions": epoch.partitions, "begins": epoch.begins}
     if call.out.as_json:
         call.out.document(found)
@@ -137,20 +135,22 @@ def list_(call: Call, handled: Handled = False) -> int:
     return Exit.INCOMPLETE if any(letter.state == "open" for letter in found) else Exit.OK
 
 
-def show(call: Call, id: Id) -> None:
-    """Show one dead letter with the bytes of its message.
+def show(call: Call, id: Id, text: Text = False) -> None:
+    """Show one dead letter: where it was, whose it is, how large, and why it could not be taken.
 
-    Example: mnemolog dlq show mnemolog.ingest/0/42
+    Example: mnemolog dlq show mnemolog.ingest/0/42 --text
     """
     with _letters(call) as letters:
         letter = letters.get(id)
+        said = letters.text(letter)
+    shown = said.decode("utf-8", "backslashreplace") if isinstance(said, bytes) else str(said)
     document = _document(letter)
     if call.out.as_json:
-        call.out.document(document)
+        call.out.document({**document, "text": shown} if text else document)
         return
-    original = document.pop("original")
-    call.out.pairs({name: value for name, value in document.items() if name != "original_base64"})
-    call.out.text(str(original))
+    call.out.pairs(document)
+    if text:
+        call.out.text(shown)
 
 
 def replay(call: Call, ids: Ids = None, everything: Everything = False) -> None:
@@ -195,10 +195,6 @@ def _said(call: Call, done: str, chosen: list[Letter]) -> None:
 
 
 def _document(letter: Letter) -> dict[str, Any]:
-    """A letter for programs: its bytes as text where they are one, and in base64."""
-    original = letter.original
-    document = {name: getattr(letter, name) for name in ("id", "code", "state", "at", "since", "reason")}
-    if isinstance(original, Forgotten):
-        return {**document, "reason": str(letter.reason), "original": str(original), "original_base64": None}
-    text = original.decode("utf-8", "backslashreplace")
-    return {**document, "original": text, "original_base64": base64.b64encode(original).decode()}
+    """A letter without its text."""
+    document = {name: getattr(letter, name) for name in ("id", "code", "state", "at", "since", "size")}
+    return {**document, "owners": list(letter.owners), "reason": str(letter.reason)}

@@ -35,7 +35,7 @@ _JVM: Final = (
     "-XX:MaxDirectMemorySize=128m",
     "-Djava.net.preferIPv4Stack=true",
 )
-_POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+_POM: Final = f"""<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>mnemolog</groupId>
   <artifactId>broker</artifactId>

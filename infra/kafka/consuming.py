@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SESSION_SECONDS: Final = 10.0
 """After so long another member takes over the partitions of one that was killed."""
 _CALL_MS: Final = 10_000
+_GATHERED_BYTES: Final = 65_536
+_GATHER_MS: Final = 150
 READ_SECONDS: Final = 30.0
 """How long a topic that is read over may give nothing."""
 ALONE: Final = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "group_id": None}
@@ -99,6 +101,9 @@ class GroupSource:
                 enable_auto_commit=False,
                 session_timeout_ms=self._session_ms,
                 heartbeat_interval_ms=self._session_ms // 3,
+                # The broker gathers, so that few messages a second are not as many small batches.
+                fetch_min_bytes=_GATHERED_BYTES,
+                fetch_max_wait_ms=_GATHER_MS,
                 # How soon partitions that were added are seen.
                 metadata_max_age_ms=30_000,
             )
@@ -132,6 +137,19 @@ def _listener(source: GroupSource) -> Any:
     return Counting()
 
 
+def to_the_end(consumer: KafkaConsumer, topic: str) -> Iterator[Mapping[Any, Sequence[Any]]]:
+    """What its partitions hold now, as it comes. Raises StoreUnavailable where for long nothing does."""
+    ends = consumer.end_offsets(list(consumer.assignment()))
+    deadline = time.monotonic() + READ_SECONDS
+    while any(consumer.position(part) < end for part, end in ends.items()):
+        found = consumer.poll(timeout_ms=200)
+        if found:
+            deadline = time.monotonic() + READ_SECONDS
+        elif time.monotonic() > deadline:
+            raise unavailable(f"{topic} cannot be read", TimeoutError())
+        yield found
+
+
 def read_all(connection: Mapping[str, Any], topic: str) -> Iterator[Any]:
     """Every message that the topic holds now, partition by partition in order, as kafka-python gives it.
 
@@ -145,14 +163,7 @@ def read_all(connection: Mapping[str, Any], topic: str) -> Iterator[Any]:
         with KafkaConsumer(**connection, **ALONE) as consumer:
             parts = [TopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
             consumer.assign(parts)
-            ends = consumer.end_offsets(parts)
-            deadline = time.monotonic() + READ_SECONDS
-            while any(consumer.position(part) < ends[part] for part in parts):
-                found = consumer.poll(timeout_ms=200)
-                if found:
-                    deadline = time.monotonic() + READ_SECONDS
-                elif time.monotonic() > deadline:
-                    raise unavailable(f"{topic} cannot be read", TimeoutError())
+            for found in to_the_end(consumer, topic):
                 for messages in found.values():
                     yield from messages
     except KafkaError as error:

@@ -1,8 +1,9 @@
 """Dead letters: messages that ingest could not take, kept until somebody replays or dismisses them.
 
 The topic is compacted. The key of a letter is where its message was, so that a redelivery is no second letter, and the
-one that says it was replayed or dismissed takes the place of its bytes. What it holds is sealed: under the person's
-key, where the message could be read that far, and dies with it; else to the ingest's own key.
+one that says it was replayed or dismissed takes the place of its bytes. What it holds is sealed: under the keys of all
+persons that the message is about, however wrong it is, and dies with each of them; what names nobody, to the ingest's
+own key. Of whom was erased there is no letter.
 
 A letter: "MND1", the length of the head (4 bytes, big-endian), the head as JSON, and the sealed body; in that, the
 length of the reason (4 bytes), the reason, the original bytes.
@@ -11,16 +12,16 @@ length of the reason (4 bytes), the reason, the original bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-import orjson
-
 from mnemolog.consumers.ingest import Refused
-from mnemolog.consumers.messages import Topics
+from mnemolog.consumers.messages import Topics, framed, unframed
 from mnemolog.consumers.relay import Outgoing
+from mnemolog.consumers.whose import Whose, whose
 from mnemolog.domain.errors import CorruptStore, ErasedScope, InvalidInput, NotFound
 from mnemolog.domain.events import FORGOTTEN, Forgotten
 from mnemolog.domain.scope import Scope, ScopeIds
@@ -44,6 +45,8 @@ class Sealer(Protocol):
         """Notice what other processes destroyed."""
 
     def resolve(self, scope: Scope, /, *, create: bool) -> ScopeIds | None: ...
+    def is_fenced(self, names: Scope, occurred_at_us: int) -> bool: ...
+    def count_refusal(self, names: Scope) -> None: ...
     def next_leaf(self, subject: str) -> int: ...
     def seal(self, subjects: Sequence[str], leaf: int, plaintext: bytes, aad: bytes) -> bytes: ...
     def open(self, subjects: Sequence[str], leaf: int, ciphertext: bytes, aad: bytes) -> bytes | None: ...
@@ -66,6 +69,22 @@ class Letter:
     original: bytes | Forgotten = b""
     head: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The random ids of those whose keys close it; none where it is the ingest's own."""
+        return tuple(self.head.get("subjects", ()))
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the message; None where it is gone."""
+        return len(self.original) if isinstance(self.original, bytes) and self.original else None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Partition and offset of its message."""
+        _, partition, offset = self.id.rsplit("/", 2)
+        return int(partition), int(offset)
+
 
 class Letters:
     """Implements `consumers.ingest.DeadLetters`, and what operators do with them."""
@@ -82,17 +101,20 @@ class Letters:
         self._connection, self._topics, self._producing = connection, topics, producing
         self._vault, self._keys, self._now = vault, keys, now
 
-    def put(self, refused: Sequence[Refused]) -> None:
+    def put(self, refused: Sequence[Refused]) -> int:
         """As the port says."""
         self._vault.refresh()
-        self._producing.send(self._topics.dead_letters, [self._letter(one) for one in refused])
+        letters = [letter for one in refused if (letter := self._letter(one)) is not None]
+        if letters:
+            self._producing.send(self._topics.dead_letters, letters)
+        return len(letters)
 
     def all(self) -> list[Letter]:
         """Every letter, oldest first, the handled ones too. Raises StoreUnavailable."""
         self._vault.refresh()
         newest = {one.key: one for one in read_all(self._connection, self._topics.dead_letters) if one.key}
-        letters = [self._read(one.value, one.timestamp) for one in newest.values() if one.value]
-        return sorted(letters, key=lambda letter: (letter.at, letter.id))
+        letters = [letter for one in newest.values() if (letter := self._read(one.value, one.timestamp))]
+        return sorted(letters, key=lambda letter: (letter.at, letter.place))
 
     def open(self) -> list[Letter]:
         """Those that wait for somebody."""
@@ -104,6 +126,14 @@ class Letters:
         if found is None:
             raise NotFound(f"no dead letter {id!r}: `mnemolog dlq list` shows those that there are")
         return found
+
+    def text(self, letter: Letter) -> bytes | Forgotten:
+        """What its message says, opened if that was sealed to a key that is here."""
+        if isinstance(letter.original, Forgotten):
+            return letter.original
+        with suppress(InvalidInput):
+            return self._keys.open(letter.original)
+        return letter.original
 
     def replay(self, letters: Sequence[Letter]) -> None:
         """Send the original bytes once more; one that fails again becomes a new letter. Raises InvalidInput."""
@@ -133,10 +163,10 @@ class Letters:
         for letter in letters:
             head = {name: letter.head[name] for name in ("id", "code", "at", "partition")}
             head |= {"state": state.value, "on": self._now().astimezone(UTC).isoformat()}
-            marks.append(Outgoing(0, letter.id.encode(), _encoded(head, b"")))
+            marks.append(Outgoing(0, letter.id.encode(), framed(_MAGIC, head, b"")))
         self._producing.send(self._topics.dead_letters, marks)
 
-    def _letter(self, refused: Refused) -> Outgoing:
+    def _letter(self, refused: Refused) -> Outgoing | None:
         message = refused.message
         head: dict[str, Any] = {
             "id": message.id,
@@ -147,33 +177,53 @@ class Letters:
         }
         reason = refused.reason.encode("utf-8", "backslashreplace")
         body = len(reason).to_bytes(4, "big") + reason + message.value
-        keyed, sealed = self._sealed(refused.scope, message.id.encode(), body)
-        return Outgoing(0, message.id.encode(), _encoded({**head, **keyed}, sealed))
+        found = self._whose(message.value)
+        if found is None:
+            return Outgoing(0, message.id.encode(), framed(_MAGIC, head, self._keys.current.seal(body)))
+        try:
+            head["subjects"] = subjects = self._subjects(found)
+            head["leaf"] = leaf = self._vault.next_leaf(subjects[0])
+            sealed = self._vault.seal(subjects, leaf, body, message.id.encode())
+        except ErasedScope:
+            return None
+        return Outgoing(0, message.id.encode(), framed(_MAGIC, head, sealed))
 
-    def _sealed(self, scope: Scope | None, aad: bytes, body: bytes) -> tuple[dict[str, Any], bytes]:
-        ids = None if scope is None else self._vault.resolve(scope, create=False)
-        if ids is not None:
-            subject = ids.user or ids.tenant
-            try:
-                leaf = self._vault.next_leaf(subject)
-                return {"subject": subject, "leaf": leaf}, self._vault.seal((subject,), leaf, body, aad)
-            except ErasedScope:  # gone since: to nobody's key
-                pass
-        return {}, self._keys.current.seal(body)
+    def _whose(self, value: bytes) -> Whose | None:
+        try:
+            return whose(self._keys.open(value))
+        except InvalidInput:  # nobody can read it here
+            return None
 
-    def _read(self, value: bytes, timestamp: int) -> Letter:
-        if not value.startswith(_MAGIC):
-            raise CorruptStore(f"{self._topics.dead_letters} holds something that is no dead letter")
-        end = 8 + int.from_bytes(value[4:8], "big")
-        head, sealed = orjson.loads(value[8:end]), value[end:]
-        letter = Letter(
-            head["id"],
-            head["code"],
-            State(head["state"]),
-            datetime.fromtimestamp(head["at"] / 1000, UTC),
-            datetime.fromtimestamp(timestamp / 1000, UTC),
-            head=head,
-        )
+    def _subjects(self, found: Whose) -> list[str]:
+        """Whose keys close it; made where they are new, as it may be the first that is heard of a person.
+
+        Raises ErasedScope where one of them was erased since the message was written.
+        """
+        self._refuse_fenced(found)
+        known = [self._vault.resolve(person, create=True) for person in found.people()]
+        self._refuse_fenced(found)  # an erasure meanwhile would have made new names
+        return sorted({ids.user or ids.tenant for ids in known if ids is not None})
+
+    def _refuse_fenced(self, found: Whose) -> None:
+        for place in found.places():
+            if self._vault.is_fenced(place, found.occurred_us):
+                self._vault.count_refusal(place)
+                raise ErasedScope("this is about something that was erased: it is not kept")
+
+    def _read(self, value: bytes | None, timestamp: int) -> Letter | None:
+        """None for what somebody else has sent there."""
+        try:
+            head, sealed = unframed(_MAGIC, value or b"")
+            letter = Letter(
+                head["id"],
+                head["code"],
+                State(head["state"]),
+                datetime.fromtimestamp(head["at"] / 1000, UTC),
+                datetime.fromtimestamp(timestamp / 1000, UTC),
+                head=head,
+            )
+        except (CorruptStore, KeyError, TypeError, ValueError):
+            return None
         if not sealed:
             return letter
         body = self._opened(head, sealed)
@@ -183,14 +233,9 @@ class Letters:
         return replace(letter, reason=body[4:split].decode(), original=body[split:])
 
     def _opened(self, head: Mapping[str, Any], sealed: bytes) -> bytes | None:
-        if "subject" in head:
-            return self._vault.open((head["subject"],), head["leaf"], sealed, head["id"].encode())
+        if "subjects" in head:
+            return self._vault.open(head["subjects"], head["leaf"], sealed, head["id"].encode())
         try:
             return self._keys.open(sealed)
         except InvalidInput:
             return None
-
-
-def _encoded(head: Mapping[str, Any], sealed: bytes) -> bytes:
-    raw = orjson.dumps(head)
-    return b"".join((_MAGIC, len(raw).to_bytes(4, "big"), raw, sealed))

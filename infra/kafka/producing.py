@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemolog.consumers.relay import Outgoing
@@ -43,7 +44,7 @@ class Producing:
 
         Raises StoreUnavailable where that is not sure: send all of them again.
         """
-        try:
+        with self._doubting(topic):
             producer = self._opened()
             futures = [
                 producer.send(topic, value=one.value, key=one.key, partition=one.partition)
@@ -53,24 +54,23 @@ class Producing:
             producer.flush(self._delivery + _GRACE)
             for future in futures:
                 future.get(max(0.1, deadline - time.monotonic()))
-        except StoreUnavailable:
-            raise
-        except Exception as error:
-            self.discard()
-            raise unavailable(f"{topic} cannot be written to", error) from error
-        except BaseException:
-            self.discard()
-            raise
 
     def partitions(self, topic: str) -> int:
         """How many the topic has. Raises StoreUnavailable."""
-        try:
+        with self._doubting(topic):
             return len(self._opened().partitions_for(topic))
-        except StoreUnavailable:
+
+    @contextmanager
+    def _doubting(self, topic: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreUnavailable:  # there is no producer yet
             raise
-        except Exception as error:
+        except BaseException as error:
             self.discard()
-            raise unavailable(f"{topic} cannot be written to", error) from error
+            if isinstance(error, Exception):
+                raise unavailable(f"{topic} cannot be written to", error) from error
+            raise
 
     def discard(self) -> None:
         """Let go of the producer without waiting for anything it still holds."""

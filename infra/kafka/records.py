@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +10,7 @@ from mnemolog.consumers.records import Message
 from mnemolog.consumers.relay import Outgoing
 from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.infra.kafka.connecting import check_reachable, unavailable
-from mnemolog.infra.kafka.consuming import ALONE, READ_SECONDS
+from mnemolog.infra.kafka.consuming import ALONE, to_the_end
 from mnemolog.infra.kafka.producing import Producing
 
 if TYPE_CHECKING:
@@ -72,15 +71,7 @@ class Following:
     def to_the_end(self) -> Iterator[Message]:
         """Everything that is there when it is called."""
         with self._typed():
-            consumer = self._opened()
-            ends = consumer.end_offsets(list(consumer.assignment()))
-            deadline = time.monotonic() + READ_SECONDS
-            while any(consumer.position(part) < end for part, end in ends.items()):
-                found = consumer.poll(timeout_ms=200)
-                if found:
-                    deadline = time.monotonic() + READ_SECONDS
-                elif time.monotonic() > deadline:
-                    raise unavailable(f"{self._topic} cannot be read", TimeoutError())
+            for found in to_the_end(self._opened(), self._topic):
                 yield from self._taken(found)
 
     def restart(self) -> None:

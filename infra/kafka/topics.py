@@ -28,12 +28,16 @@ CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
         "max.compaction.lag.ms": "120000",
         "delete.retention.ms": str(_DAY),
     },
-    "ingest": {"retention.ms": str(_DAY)},
+    # Only closed segments are deleted, and what is in them may be plain.
+    "ingest": {"retention.ms": str(_DAY), "segment.ms": str(_DAY // 24)},
     "dead_letters": {
         "cleanup.policy": "compact,delete",
         "retention.ms": str(30 * _DAY),
         "segment.ms": "600000",
+        # A letter is larger than its message.
+        "max.message.bytes": str(2 * 1024 * 1024),
     },
+    "log": {"cleanup.policy": "compact"},
 }
 """What each topic is made with. Change it on the broker as you like: it is not set again."""
 
@@ -60,7 +64,8 @@ class TopicAdmin:
 
         Raises StoreUnavailable where Kafka is away or refuses.
         """
-        counts = {"events": partitions, "records": partitions, "ingest": ingest_partitions, "dead_letters": 1}
+        counts = {"events": partitions, "records": partitions, "ingest": ingest_partitions}
+        counts |= {"dead_letters": 1, "log": 1}
         with self._admin() as admin:
             there = self._counts(admin)
             wanted = {
@@ -107,7 +112,7 @@ class TopicAdmin:
     @property
     def names(self) -> Sequence[str]:
         topics = self.topics
-        return (topics.ingest, topics.dead_letters, topics.events, topics.records)
+        return (topics.ingest, topics.dead_letters, topics.events, topics.records, topics.log)
 
     def _counts(self, admin: KafkaAdminClient) -> dict[str, int]:
         known = set(admin.list_topics()) & set(self.names)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH: Final = 1000
 """Messages that are taken together."""
-WITHIN: Final = 0.05
+WITHIN: Final = 0.2
 """Seconds that a batch may gather."""
-_TICK: Final = 0.05
+_TICK: Final = 0.2
 _STOP_SECONDS: Final = 20.0
 SESSION_SECONDS: Final = 30.0
 """How long a worker may be silent before its partitions are given to others."""
@@ -55,16 +55,10 @@ class FaustWorker:
     ) -> None:
         self.worker, self._connection, self._topic, self._group = worker, connection, topic, group
         self._folder, self._session_seconds = folder, session_seconds
-        self._supervisor = Supervisor(0.5, 10.0)
+        self.supervisor = Supervisor(0.5, 10.0)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mnemolog-fold")
         self.rebalances = 0
         self.joined = False
-
-    @property
-    def trouble(self) -> str | None:
-        """What keeps it from the topic now; None while it works."""
-        trouble = self._supervisor.trouble
-        return trouble.last_error if trouble.backoff else None
 
     def run(self, stop: Event) -> None:
         """Fold until `stop` is set; the batch under way is finished."""
@@ -73,10 +67,10 @@ class FaustWorker:
         while not stop.is_set():
             try:
                 asyncio.run(self._serve(stop))
-                self._supervisor.worked()
+                self.supervisor.worked()
             except Exception as error:
-                self._supervisor.crashed(error)
-                stop.wait(self._supervisor.delay)
+                self.supervisor.crashed(error)
+                stop.wait(self.supervisor.delay)
             finally:
                 self.joined = False
         self._thread.shutdown()
@@ -91,7 +85,7 @@ class FaustWorker:
                     raise StoreUnavailable("the Kafka client has crashed") from app.crash_reason
                 more = await self._folding(self.worker.tick)
                 if self.joined:
-                    self._supervisor.worked()
+                    self.supervisor.worked()
                 if not more:
                     await asyncio.sleep(_TICK)
         finally:
@@ -143,25 +137,25 @@ class FaustWorker:
                     batches.setdefault(message.partition, []).append(delivery)
             await self._folding(self.worker.deliver, batches)
 
-    async def _begins(self, partitions: Sequence[int]) -> dict[int, int]:
+    async def _begins(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         """These partitions were dealt to this worker; where each goes on."""
         self.rebalances += 1
         while True:
             try:
                 begins = await self._folding(self._assigned, partitions)
             except Exception as error:  # the database is away: nothing can be folded before it is back
-                self._supervisor.crashed(error)
-                await asyncio.sleep(self._supervisor.delay)
+                self.supervisor.crashed(error)
+                await asyncio.sleep(self.supervisor.delay)
                 continue
             self.joined = True
             return begins
 
-    def _assigned(self, partitions: Sequence[int]) -> dict[int, int]:
+    def _assigned(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         self.worker.assign(partitions)
         return self.worker.begins()
 
 
-Begins = Callable[[Sequence[int]], Awaitable[Mapping[int, int]]]
+Begins = Callable[[Sequence[int]], Awaitable[Mapping[int, int | None]]]
 
 
 def _transport(app: faust.App, begins: Begins) -> Any:
@@ -176,11 +170,9 @@ def _transport(app: faust.App, begins: Begins) -> Any:
             wanted = await begins(sorted(mine))
             parts = list(mine.values())
             first, last = await self.earliest_offsets(*parts), await self.highwaters(*parts)
+            asked = {tp: last[tp] if (at := wanted[one]) is None else at for one, tp in mine.items()}
             # A topic that was made anew has fewer messages than we remember: begin with its first.
-            places = {
-                tp: at if first[tp] <= (at := wanted[one]) <= last[tp] else first[tp]
-                for one, tp in mine.items()
-            }
+            places = {tp: at if first[tp] <= at <= last[tp] else first[tp] for tp, at in asked.items()}
             await self.seek_wait(places)
             return places
 

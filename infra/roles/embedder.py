@@ -11,6 +11,7 @@ from threading import Event
 
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.infra.compose import Store, open_store
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.supervision import Trouble
@@ -39,14 +40,10 @@ class EmbedderRole:
         return all(trouble.backoff == 0 for trouble in self._troubles().values())
 
     def metrics(self) -> Iterator[Metric]:
-        yield Metric("mnemolog_log_head", "The last position of the log.", self._store.log.head())
+        yield metrics.log_head(self._store.log.head())
         for lag in self._store.vectors.lags():
-            labels = {"projection": lag.name}
-            yield Metric("mnemolog_projection_position", "How far it is.", lag.position, labels)
-            yield Metric("mnemolog_projection_lag", "How far it is behind.", lag.head - lag.position, labels)
-        crashes = "How often the work failed and was tried again."
-        for name, trouble in self._troubles().items():
-            yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
+            yield from metrics.progress(lag.name, lag.position, lag.head - lag.position)
+        yield from metrics.crashes(self._troubles())
 
     def _troubles(self) -> dict[str, Trouble]:
         store = self._store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Event
 
 from mnemolog.consumers.importing import Entry
@@ -13,10 +13,10 @@ from mnemolog.domain.scope import ANY, Scope
 from mnemolog.infra.importers.topic import read_message
 from mnemolog.infra.kafka.consuming import GroupSource
 from mnemolog.infra.kafka.sealing import IngestKeys
-from mnemolog.infra.roles.kafka import ingest_keys, on_kafka
+from mnemolog.infra.roles import metrics
+from mnemolog.infra.roles.kafka import OnKafka, ingest_keys, writing_memory
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
-from mnemolog.memory import Memory
 
 
 class IngestRole:
@@ -31,12 +31,12 @@ class IngestRole:
         self._ingest.run(stop)
 
     def ready(self) -> bool:
-        return self._ingest.trouble is None and self._source.is_member
+        return self._ingest.supervisor.now is None and self._source.is_member
 
     def metrics(self) -> Iterator[Metric]:
         counters = self._ingest.counters
         yield Metric("mnemolog_ingest_lag", "Messages of its partitions not read yet.", self._source.lag)
-        for name, help, value in (
+        rows = (
             ("messages", "Messages that were read and dealt with.", counters.messages),
             ("appended", "Events that were new.", counters.appended),
             ("redelivered", "Messages whose event was in the log already.", counters.redelivered),
@@ -44,23 +44,21 @@ class IngestRole:
             ("erased", "Messages dropped since what they belong to was erased.", counters.erased),
             ("retries", "Batches that were tried again.", counters.retries),
             ("rebalances", "How often partitions were shared out anew.", self._source.rebalances),
-        ):
-            yield Metric(f"mnemolog_ingest_{name}", help, value, kind="counter")
+        )
+        yield from metrics.counters("mnemolog_ingest", rows)
 
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[IngestRole]:
     """Open the memory of the settings, and make the topics that are not there."""
-    with on_kafka(settings) as kafka, kafka.letters() as letters:
+    with writing_memory(settings, writer(settings)) as memory:
+        kafka = OnKafka.of(memory)
         kafka.create_topics()
-        with Memory.open(settings, principal=writer(settings)) as memory:
-            source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
-            try:
-                understand = understanding(ingest_keys(settings))
-                ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory._writer))
-                yield IngestRole(ingest, source)
-            finally:
-                source.close()
+        source = GroupSource(kafka.connection, kafka.topics.ingest, kafka.topics.ingest)
+        with kafka.letters() as letters, closing(source):
+            understand = understanding(ingest_keys(settings))
+            ingest = Ingest(source, understand, memory, letters, names=lambda: LogNames(memory._writer))
+            yield IngestRole(ingest, source)
 
 
 def writer(settings: Settings) -> Principal:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from mnemolog.consumers.messages import Topics
 from mnemolog.consumers.partitions import Epoch, change_partitions, read_epochs
-from mnemolog.domain.errors import VersionConflict
+from mnemolog.domain.errors import NotFound, VersionConflict
 from mnemolog.domain.events import Draft, Event
-from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.principal import LOCAL_OPERATOR, Principal, Role, Tier
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.clock import SystemClock, UuidV7
-from mnemolog.infra.compose import WORKER, keys_and_log, worker_of
-from mnemolog.infra.kafka.connecting import connection
+from mnemolog.infra.compose import WORKER, exists, keys_and_log, worker_of
+from mnemolog.infra.kafka.connecting import check_reachable, connection
 from mnemolog.infra.kafka.letters import Letters
+from mnemolog.infra.kafka.owning import check_owner, claim
 from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.sealing import IngestKeys
 from mnemolog.infra.kafka.topics import TopicAdmin
@@ -28,6 +29,8 @@ from mnemolog.infra.settings import Settings
 if TYPE_CHECKING:
     from mnemolog.infra.compose import Log
     from mnemolog.infra.vault import Vault
+    from mnemolog.memory import Memory
+    from mnemolog.projections.ports import Clock
 
 LETTER_BYTES = 1_500_000
 
@@ -39,7 +42,13 @@ class OnKafka:
     settings: Settings
     vault: Vault
     log: Log
-    clock: SystemClock
+    clock: Clock
+
+    @classmethod
+    def of(cls, memory: Memory) -> OnKafka:
+        """With the keys and the log that a memory has open."""
+        store = memory._store
+        return cls(store.settings, store.vault, store.log, store.clock)
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -79,14 +88,21 @@ class OnKafka:
         except VersionConflict:  # another process was quicker
             return read_epochs(self.log).latest
 
-    def create_topics(self) -> list[str]:
-        """Make what is not there; which topics were made. The first one also records the partitions."""
-        count = self.partitions().partitions
-        return self.admin.create(count, count)
+    def create_topics(self, partitions: int | None = None) -> tuple[Epoch, list[str]]:
+        """Make what is not there; the epoch, and which topics were made. The first one also records the partitions.
+
+        Raises AnotherLog where the topics belong to another log.
+        """
+        check_owner(self.connection, self.topics, log_id(self.log))
+        epoch = self.partitions(partitions)
+        made = self.admin.create(epoch.partitions, epoch.partitions)
+        claim(self.connection, self.topics, log_id(self.log))
+        return epoch, made
 
     @contextmanager
     def letters(self) -> Iterator[Letters]:
-        """The dead letters, with keys that are made where there are none yet."""
+        """The dead letters, with keys that are made where there are none yet. Raises AnotherLog."""
+        check_owner(self.connection, self.topics, log_id(self.log))
         producing = Producing(self.connection, largest=LETTER_BYTES)
         keys = ingest_keys(self.settings)
         try:
@@ -96,15 +112,33 @@ class OnKafka:
 
 
 @contextmanager
-def on_kafka(settings: Settings) -> Iterator[OnKafka]:
-    """Open log and keys of the settings. Raises InvalidInput where no Kafka is named."""
+def on_kafka(settings: Settings, *, create: bool = True) -> Iterator[OnKafka]:
+    """Open log and keys of the settings. Raises InvalidInput where no Kafka is named, NotFound with create=False."""
     connection(settings)
     clock, path = SystemClock(), settings.data
+    if not create and not exists(path, settings):
+        raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as undo:
         with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
             vault, log = keys_and_log(path, settings, clock, undo)
         yield OnKafka(settings, vault, log, clock)
+
+
+@contextmanager
+def writing_memory(settings: Settings, principal: Principal = LOCAL_OPERATOR) -> Iterator[Memory]:
+    """A memory that keeps up no view: that is the work of others, whom it leaves the lead of the directory."""
+    from mnemolog.memory import Memory
+
+    check_reachable(connection(settings))
+    with Memory.open(settings, principal=principal, background=False) as memory:
+        memory._store.leadership.give_up()
+        yield memory
+
+
+def log_id(log: Log) -> str:
+    """A hash of its first event, which no other log has, and which goes along with every move; "" for none yet."""
+    return next((leaf.hex() for _, leaf in log.leaves(0, 1)), "")
 
 
 def ingest_keys(settings: Settings) -> IngestKeys:

@@ -1,4 +1,4 @@
-"""The role `projections`: keeps views, vectors and summaries behind the log, in a process that does nothing else."""
+"""The role `projections`: keeps views, vectors, summaries and the gate behind the log, in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.memory import Memory
@@ -32,16 +33,11 @@ class Projections:
     def metrics(self) -> Iterator[Metric]:
         operations, health = self._operations, self._operations.health()
         yield Metric("mnemolog_leads", "1 where this process keeps up its directory.", health.leads)
-        yield Metric("mnemolog_log_head", "The last position of the log.", health.head)
-        for view in (*operations.projections(), *operations.vectors()):
-            labels = {"projection": view.name}
-            yield Metric("mnemolog_projection_position", "How far it is.", view.position, labels)
-            yield Metric("mnemolog_projection_lag", "How many events it is behind.", view.lag, labels)
-            yield Metric("mnemolog_projection_parked", "Events that failed.", view.parked, labels)
-            yield Metric("mnemolog_projection_waiting", "Events behind failed ones.", view.waiting, labels)
-        crashes = "How often the work in the background failed and was tried again."
-        for name, trouble in health.troubles.items():
-            yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
+        yield metrics.log_head(health.head)
+        for view in (*operations.projections(), *operations.vectors(), *operations.workers()):
+            yield from metrics.progress(view.name, view.position, view.lag)
+            yield from metrics.parked(view.name, view.parked, view.waiting)
+        yield from metrics.crashes(health.troubles)
 
 
 @contextmanager

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Event
 from typing import TYPE_CHECKING
 
 from mnemolog.consumers.records import RecordsPublisher
 from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.records import KafkaRecords
-from mnemolog.infra.roles.kafka import on_kafka
+from mnemolog.infra.roles import metrics
+from mnemolog.infra.roles.kafka import OnKafka, writing_memory
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
-from mnemolog.memory import Memory
 from mnemolog.projections.current import CurrentRecords
 
 if TYPE_CHECKING:
@@ -35,38 +35,43 @@ class RecordsRole:
         self._publisher.run(stop)
 
     def ready(self) -> bool:
-        return self._publisher.trouble is None
+        return self._publisher.supervisor.now is None
 
     def metrics(self) -> Iterator[Metric]:
         publisher = self._publisher
-        for name, help, value in (
+        rows = (
             ("sent", "Records that are new, or were changed.", publisher.sent),
             ("tombstones", "Records that are no more.", publisher.tombstones),
             ("fillers", "Messages that let the cleaner run.", publisher.fillers),
-        ):
-            yield Metric(f"mnemolog_records_{name}", help, value, kind="counter")
-        rebuilds = "Producers that were given up and made anew."
-        yield Metric("mnemolog_producer_rebuilds", rebuilds, self._producing.rebuilds, kind="counter")
+        )
+        yield from metrics.counters("mnemolog_records", rows)
+        yield metrics.rebuilds(self._producing.rebuilds)
 
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[RecordsRole]:
     """Open the memory of the settings, and make the topics that are not there."""
-    with on_kafka(settings) as kafka:
+    with writing_memory(settings) as memory:
+        kafka = OnKafka.of(memory)
         kafka.create_topics()
         segment = kafka.admin.segment_seconds(kafka.topics.records)
         producing = Producing(kafka.connection)
         topic = KafkaRecords(kafka.connection, kafka.topics.records, producing)
-        try:
-            with Memory.open(settings) as memory:
-                yield RecordsRole(publisher(memory._store, topic, segment), producing)
-        finally:
-            topic.close()
-            producing.close()
+        with closing(producing), closing(topic):
+            yield RecordsRole(publisher(memory._store, topic, segment), producing)
 
 
 def publisher(store: Store, topic: KafkaRecords, segment_seconds: float) -> RecordsPublisher:
     """What keeps the topic as the store's view is."""
-    view = CurrentRecords(store.views, store.curated, store.clock)
+    view = CurrentRecords(
+        store.views, store.curated, store.clock, lambda: store.policy.gate, advance=lambda: advance(store)
+    )
     segment = segment_seconds + MARGIN_SECONDS
     return RecordsPublisher(view, store.log, store.vault, topic, segment_seconds=segment)
+
+
+def advance(store: Store) -> None:
+    """Where no workers fold, the view may have nobody else."""
+    if not store.settings.workers:
+        store.look_around()
+        store.runner.catch_up(store.curated.name)

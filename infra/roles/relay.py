@@ -9,6 +9,7 @@ from typing import Final
 
 from mnemolog.consumers.relay import Relay
 from mnemolog.infra.kafka.producing import Producing, TopicPublisher
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.roles.beside import opened_places
 from mnemolog.infra.roles.kafka import OnKafka, on_kafka
 from mnemolog.infra.serving import Metric
@@ -30,17 +31,16 @@ class RelayRole:
         self._relay.run(stop)
 
     def ready(self) -> bool:
-        return self._relay.trouble is None
+        return self._relay.supervisor.now is None
 
     def metrics(self) -> Iterator[Metric]:
         relay, head = self._relay, self._kafka.log.head()
-        yield Metric("mnemolog_log_head", "The last position of the log.", head)
+        yield metrics.log_head(head)
         yield Metric("mnemolog_relay_position", "How far the log is in the topic.", relay.position)
         yield Metric("mnemolog_relay_lag", "Events that are not in the topic yet.", head - relay.position)
         yield Metric("mnemolog_relay_sent", "Messages sent.", relay.sent, kind="counter")
         yield Metric("mnemolog_relay_standing_by", "1 while another relay works.", relay.stands_by)
-        rebuilds = "Producers that were given up and made anew."
-        yield Metric("mnemolog_producer_rebuilds", rebuilds, self._producing.rebuilds, kind="counter")
+        yield metrics.rebuilds(self._producing.rebuilds)
 
 
 @contextmanager

@@ -13,8 +13,11 @@ from mnemolog.consumers.workers import RelayPlace, SharedViews, Worker
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.kafka.connecting import check_reachable, connection
+from mnemolog.infra.kafka.owning import check_owner
 from mnemolog.infra.kafka.working import FaustWorker
+from mnemolog.infra.roles import metrics
 from mnemolog.infra.roles.beside import opened_places
+from mnemolog.infra.roles.kafka import log_id
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.ports import Projection
@@ -34,28 +37,24 @@ class WorkerRole:
         self._faust.run(stop)
 
     def ready(self) -> bool:
-        return self._faust.joined and self._faust.trouble is None
+        return self._faust.joined and self._faust.supervisor.now is None
 
     def metrics(self) -> Iterator[Metric]:
         faust, worker = self._faust, self._faust.worker
-        yield Metric("mnemolog_log_head", "The last position of the log.", self._store.log.head())
+        yield metrics.log_head(self._store.log.head())
         for lag in worker.lags():
             labels = {"projection": lag.projection, "partition": str(lag.partition)}
             yield Metric("mnemolog_partition_position", "How far it is.", lag.position, labels)
             behind = "How far it is behind what the relay has sent."
             yield Metric("mnemolog_partition_lag", behind, max(0, lag.sent - lag.position), labels)
         for view in self._store.runner.lag():
-            labels = {"projection": view.projection}
-            yield Metric("mnemolog_projection_parked", "Events that failed.", view.failed, labels)
-            yield Metric("mnemolog_projection_waiting", "Events behind failed ones.", view.waiting, labels)
+            yield from metrics.parked(view.projection, view.failed, view.waiting)
         rebalances = "How often partitions were dealt out."
         yield Metric("mnemolog_worker_rebalances", rebalances, faust.rebalances, kind="counter")
         yield Metric("mnemolog_worker_partitions", "Partitions of this worker.", len(worker.partitions))
         yield Metric("mnemolog_worker_gaps", "Batches that did not follow.", worker.gaps, kind="counter")
         yield Metric("mnemolog_worker_folded", "Events folded from messages.", worker.folded, kind="counter")
-        crashes = "How often the work failed and was tried again."
-        for name, trouble in worker.troubles().items():
-            yield Metric("mnemolog_crashes", crashes, trouble.crashes, {"part": name}, "counter")
+        yield from metrics.crashes(worker.troubles())
 
 
 @contextmanager
@@ -69,17 +68,21 @@ def opened(settings: Settings) -> Iterator[WorkerRole]:
         if not read_epochs(store.log):
             raise StoreUnavailable("no partitions are recorded yet: start `mnemolog serve relay`")
         store.begin(background=False, lead=lambda: None)
+        check_owner(kafka, Topics(settings.kafka_prefix), log_id(store.log))
     with closing(store), opened_places(settings) as places:
         yield WorkerRole(store, _faust(store, places, kafka, settings))
 
 
 def _faust(store: Store, places: RelayPlace, kafka: dict[str, Any], settings: Settings) -> FaustWorker:
-    views = cast(SharedViews, store.views)
-    parts = store.log, views, store.folded(), places, store.clock
+    views, policy, folded = cast(SharedViews, store.views), store.policy, store.folded()
+    parts = store.log, views, folded, places, store.clock
 
     def refresh() -> list[Projection]:
+        nonlocal policy, folded
         store.look_around()
-        return store.folded()
+        if store.policy is not policy:
+            policy, folded = store.policy, store.folded()
+        return folded
 
     worker = Worker(*parts, batch_size=settings.batch_size, refresh=refresh)
     topics = Topics(settings.kafka_prefix)

@@ -26,6 +26,10 @@ class Guard:
     def enter(self, action: Action, scope: Scope) -> None:
         """Raise unless the store is open and the principal may do `action` (in `scope`). Refusals are recorded."""
         self.store.enter()
+        self.check(action, scope)
+
+    def check(self, action: Action, scope: Scope) -> None:
+        """As `enter`, for one of many that were entered together."""
         if not isinstance(scope, Scope):
             raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")
         if scope.has_any and action not in (Action.READ, Action.INSPECT):

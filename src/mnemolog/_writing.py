@@ -222,6 +222,7 @@ class Writer:
 
     def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
         """Append what can be; an item's error stands in its place. One commit, unless an item is refused by it."""
+        self._store.enter()
         happened = [self._happened(item) for item in items]
         self._introduce(happened)
         results: list[Receipt | MnemologError | Draft] = [self._drafted(one) for one in happened]
@@ -244,7 +245,7 @@ class Writer:
             kind, scope = given.pop("type", None), given.pop("scope", None)
             if not isinstance(scope, Scope):
                 raise InvalidInput("each item needs type= and a mnemolog.Scope as scope=")
-            self._guard.enter(Action.RECORD, scope)
+            self._guard.check(Action.RECORD, scope)
             about = About(given.pop("occurred_at", None), given.pop("key", None), given.pop("subjects", ()))
             return scope, built(kind, given), about
         except MnemologError as error:

@@ -67,7 +67,7 @@ def test_promise_4_scopes_hold_through_the_chain(deployment: Deployment) -> None
             assert hits and all(mine in hit.text for hit in hits), scope
             assert [record.content for record in memory.records(scope)] == [hits[0].text]
             assert ("48M" in str(memory.context(scope, "budget", budget=500))) == (scope is one)
-        records = deployment.serve("records", MNEMOLOG_WORKERS="true").ready()
+        records = deployment.serve("records").ready()
         records.until(lambda: records.metric("mnemolog_records_sent_total") == 4)
         with CurrentRecords(memory) as current:
             until(lambda: current.refresh(1) + len(current.records(one)) > 1, "the copy")

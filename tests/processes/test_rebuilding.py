@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -9,7 +10,7 @@ import pytest
 
 from face_world import U1, U2, VIEWS, contents, dump_hashes, open_memory
 from mnemolog import Memory, operations
-from mnemolog.errors import InvalidInput, StoreUnavailable
+from mnemolog.errors import InvalidInput, RebuildRefused, StoreUnavailable
 from mnemolog.infra import rebuilding
 from mnemolog.infra.settings import Settings
 
@@ -44,7 +45,9 @@ def test_this_process_takes_its_share(tmp_path: Path, monkeypatch: pytest.Monkey
         before, rebuild = dump_hashes(memory), memory._store.runner.rebuild
         here: list[str] = []
         monkeypatch.setattr(
-            memory._store.runner, "rebuild", lambda name, *rest: here.append(name) or rebuild(name, *rest)
+            memory._store.runner,
+            "rebuild",
+            lambda name, *rest, **more: here.append(name) or rebuild(name, *rest, **more),
         )
         files = list(memory._store.views.files())
         old, largest = {view.file.filename for view in files}, max(files, key=lambda one: one.bytes).file.name
@@ -90,3 +93,31 @@ def test_what_cannot_be_rebuilt_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(StoreUnavailable, match="turns"):
             memory.operations.rebuild_all(["turns"], processes=1)
         assert dump_hashes(memory) == before
+
+
+FAILING = """
+from mnemolog.projections.curated import Curated
+
+def fold(self, conn, batch):
+    raise ValueError("no")
+
+Curated.fold = fold
+from mnemolog.infra.rebuilding import serve
+
+serve()
+"""
+
+
+def test_a_worse_view_of_another_process_is_refused_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process could not fold is told by position and reason; the live view stays unless forced."""
+    with filled(tmp_path / "data") as memory:
+        before = dump_hashes(memory)
+        monkeypatch.setattr(rebuilding, "_COMMAND", (sys.executable, "-c", FAILING))
+        with pytest.raises(RebuildRefused, match="ValueError") as refused:
+            memory.operations.rebuild_all(["curated"], processes=1)
+        assert dump_hashes(memory) == before
+        memory.operations.rebuild_all(["curated"], processes=1, force=True)
+        parked = [(one.position, one.state) for one in memory.operations.parked("curated")]
+        assert len(parked) == len(refused.value.events) > 0

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from time import sleep
+from typing import Any
 
 import pytest
 from projection_fakes import Notes, runner_over, texts
@@ -191,6 +192,49 @@ def test_a_worker_goes_on_where_the_checkpoint_is(views: JoinedViews, tmp_path: 
     second = worker(views, topic, 0, 1, 2)
     assert second.begins() == {one: len(topic.deliveries(one)) for one in range(3)}
     assert second.partitions == {0, 1, 2}
+
+
+def test_a_worker_reads_no_topic_from_its_beginning_for_what_is_folded(views: JoinedViews) -> None:
+    """Without a place of its own it begins at the end, where nothing is missing; else it looks from the first."""
+    log = WorkedLog()
+    topic = Topic(log)
+    single = Runner(log, views, projections(), place=partition_of)
+    single.open()
+    log.turn("folded by a single process", USERS[0])
+    single.catch_up_all()
+    topic.relay()
+    assert worker(views, topic, 0, 1, 2).begins() == dict.fromkeys(range(3))
+    late = log.turn("not folded", USERS[0])
+    topic.relay()
+    own = partition_of(late.envelope.owner, 3)
+    assert worker(views, topic, 0, 1, 2).begins() == {one: 0 if one == own else None for one in range(3)}
+
+
+def test_a_view_that_is_being_built_asks_for_no_messages(views: JoinedViews) -> None:
+    """It reads the log."""
+    log = WorkedLog()
+    topic = Topic(log)
+    log.turn("one", USERS[0])
+    topic.relay()
+    assert worker(views, topic, 0, 1, 2).begins() == dict.fromkeys(range(3))
+
+
+def test_moving_on_where_nothing_came_keeps_nobody_else_waiting(
+    views: JoinedViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker takes the turn of its own partitions alone, so that another one folds meanwhile."""
+    log = WorkedLog()
+    topic = Topic(log)
+    first = worker(views, topic, 0, 1, 2)
+    settle(topic, first)
+    begin, turns = views.begin, list[Any]()
+    monkeypatch.setattr(views, "begin", lambda file, turn=None: (turns.append(turn), begin(file, turn))[1])
+    own = partition_of(log.turn("one", USERS[0]).envelope.owner, 3)
+    topic.relay()
+    second = worker(views, topic, *{0, 1, 2} - {own})
+    second.tick()
+    assert turns == [sorted({0, 1, 2} - {own})] * len(projections())
+    assert {lag.position for lag in second.lags()} == {log.head()}
 
 
 def test_workers_take_over_what_one_process_made_and_give_it_back(views: JoinedViews, tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,75 +17,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from face_world import ACME, U1, U2, contents, open_memory
+from face_world import U1, U2, contents
+from ingest_world import WHEN, World, said, stated, turn
 from kafka_world import Kafka
 from mnemolog import Memory, Scope
-from mnemolog.consumers.ingest import Incoming, Ingest, LogNames
+from mnemolog.consumers.ingest import Incoming
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
-from mnemolog.domain.events import FORGOTTEN
-from mnemolog.infra.kafka.consuming import GroupSource
-from mnemolog.infra.kafka.letters import Letters, State
-from mnemolog.infra.kafka.producing import Producing
 from mnemolog.infra.kafka.sealing import IngestKeys
-from mnemolog.infra.roles.ingest import understanding, writer
-from mnemolog.kafka import IngestProducer
-
-WHEN = datetime(2026, 3, 9, 9, 14, tzinfo=UTC)
-
-
-class World:
-    """A memory, and an ingest that is stepped by hand."""
-
-    def __init__(self, kafka: Kafka, folder: Path) -> None:
-        self.kafka = kafka
-        self.memory = open_memory(folder / "data")
-        kafka.admin().create(2, 2)
-        self.keys = IngestKeys.load(folder / "ingest.key", create=True)
-        self.producing = Producing(kafka.connection, largest=1_500_000)
-        self.letters = Letters(
-            kafka.connection,
-            kafka.topics,
-            self.producing,
-            self.memory._store.vault,
-            self.keys,
-            lambda: WHEN,
-        )
-        self.sources: list[GroupSource] = []
-
-    def source(self, group: str = "g") -> GroupSource:
-        self.sources.append(
-            GroupSource(self.kafka.connection, self.kafka.topics.ingest, self.kafka.prefix + group)
-        )
-        return self.sources[-1]
-
-    def ingest(self, source: Any, sink: Any = None) -> Ingest:
-        memory = self.memory.acting_as(writer(self.kafka.settings()))
-        names = partial(LogNames, memory._writer)
-        return Ingest(source, understanding(self.keys), sink or memory, self.letters, names=names)
-
-    def take_in(self, group: str = "g", batch: int = 500) -> Ingest:
-        """Everything that the topic holds for this group."""
-        source = self.source(group)
-        ingest = self.ingest(source)
-        while messages := source.poll(5 if not ingest.counters.messages else 0.5, batch):
-            ingest.take(messages)
-        source.close()
-        return ingest
-
-    def producer(self, **options: Any) -> IngestProducer:
-        return IngestProducer(
-            self.kafka.connection["bootstrap_servers"][0], prefix=self.kafka.prefix, **options
-        )
-
-    def send(self, *events: Mapping[str, Any] | bytes) -> None:
-        raw = [event if isinstance(event, bytes) else orjson.dumps(event) for event in events]
-        self.kafka.send(self.kafka.topics.ingest, raw, partition=0)
-
-    def close(self) -> None:
-        for source in self.sources:
-            source.close()
-        self.producing.close()
-        self.memory.close()
 
 
 @pytest.fixture
@@ -94,22 +31,6 @@ def world(kafka: Kafka, tmp_path: Path) -> Iterator[World]:
     made = World(kafka, tmp_path)
     yield made
     made.close()
-
-
-def turn(text: str, key: str | None = None, scope: Scope = U1, **fields: Any) -> dict[str, Any]:
-    return {
-        "type": "turn",
-        "scope": dict(scope.present()),
-        "role": "user",
-        "content": text,
-        "occurred_at": WHEN.isoformat(),
-        "key": key,
-        **fields,
-    }
-
-
-def said(memory: Memory) -> list[str]:
-    return [event.event.content for event in memory.log() if event.envelope.topic == "TurnRecorded"]  # type: ignore[union-attr]
 
 
 def test_what_a_runtime_sends_is_in_the_memory(world: World) -> None:
@@ -215,11 +136,23 @@ def test_poison_never_stops_the_rest(world: World) -> None:
 
 def test_a_message_as_large_as_a_topic_takes_is_kept_whole(world: World) -> None:
     """The letter is larger than its message, and its topic takes that."""
-    noise = random.Random(7).randbytes(1_040_000)
+    noise = random.Random(7).randbytes(1_048_400)
     world.send(noise, turn("after", "after"))
     world.take_in()
     assert said(world.memory) == ["after"]
     assert [letter.original for letter in world.letters.open()] == [noise]
+
+
+def test_a_batch_asks_the_log_once_how_far_it_is(world: World) -> None:
+    """Not once per message, which is a question to the server each time."""
+    log, asked = world.memory._store.log, list[int]()
+    look = log.look
+    world.memory.record_turn(U1, role="user", content="first")
+    log.look = lambda: (asked.append(1), look())[1]  # type: ignore[method-assign]
+    items = [turn(f"{number}", f"{number}") for number in range(50)]
+    world.memory.record_batch([{**one, "scope": U1} for one in items])
+    assert len(asked) == 1
+    assert len(said(world.memory)) == 51
 
 
 def test_a_key_that_was_used_for_something_else_is_a_conflict(world: World) -> None:
@@ -268,70 +201,6 @@ def test_a_store_that_is_away_is_no_fault_of_the_messages(world: World) -> None:
     assert world.letters.all() == []
     world.take_in()
     assert said(world.memory) == ["one"]
-
-
-def test_a_dead_letter_is_replayed_or_dismissed_once(world: World) -> None:
-    """A replay sends the bytes again; both are recorded in the letter, whose bytes are gone."""
-    world.send(b"{", turn("fine", "f") | {"scope": {"session": "s"}})
-    world.take_in()
-    broken, homeless = world.letters.open()
-    world.letters.dismiss([broken])
-    world.letters.replay([homeless])
-    assert world.letters.open() == []
-    assert [letter.state for letter in world.letters.all()] == [State.DISMISSED, State.REPLAYED]
-    assert [letter.original for letter in world.letters.all()] == [b"", b""]
-    for act in (world.letters.replay, world.letters.dismiss):
-        with pytest.raises(InvalidInput):
-            act([world.letters.get(broken.id)])
-    world.take_in()
-    assert [letter.reason for letter in world.letters.open()] == [homeless.reason]
-
-
-def test_a_replayed_letter_goes_in_when_what_it_lacked_is_there(world: World) -> None:
-    """Sealed to a key that was missing: with the key back, the replay is taken."""
-    stranger = IngestKeys.load(world.kafka.broker.folder / f"{world.kafka.prefix}.key", create=True)
-    world.send(stranger.current.seal(orjson.dumps(turn("at last", "l"))))
-    world.take_in()
-    assert said(world.memory) == []
-    world.keys = IngestKeys([*world.keys.private, *stranger.private])
-    world.letters.replay(world.letters.open())
-    world.take_in()
-    assert said(world.memory) == ["at last"]
-
-
-def test_a_dead_letter_holds_no_text_that_others_can_read_and_goes_with_its_person(world: World) -> None:
-    """A02: it is sealed under the person's key where the person is known, and closed with it."""
-    world.send(turn("first", "k"), turn("the locker code is K-7741", "k"), b"K-7741 and no JSON")
-    world.take_in()
-    stored = world.kafka.read(world.kafka.topics.dead_letters)[0]
-    assert len(stored) == 2
-    assert not any(b"K-7741" in one.value or b"u-1" in one.value for one in stored)
-    assert b"K-7741" in world.letters.open()[0].original  # type: ignore[operator]
-    world.memory.erase(ACME, subject="u-1").apply()
-    conflict, unread = world.letters.open()
-    assert (conflict.original, conflict.reason) == (FORGOTTEN, FORGOTTEN)
-    assert unread.original == b"K-7741 and no JSON"
-
-
-def test_what_arrives_after_an_erasure_is_dropped_and_counted(world: World) -> None:
-    """A08: a delayed event of an erased session or person is refused, is no dead letter, and stays away in a replay."""
-    late = turn("too late", "late", U1.at({"tenant", "user", "project", "session"}))
-    world.send(turn("in time", "early"))
-    world.take_in()
-    world.memory.erase(ACME, subject="u-1").apply()
-    world.send(late, turn("of somebody else", "else", U2))
-    ingest = world.take_in()
-    assert (ingest.counters.erased, ingest.counters.dead, ingest.counters.appended) == (1, 0, 1)
-    assert world.letters.all() == []
-    world.memory.operations.rebuild_all(processes=0)
-    assert world.memory.recall(U1, "too late") == []
-    assert world.memory.operations.status().refused_late > 0
-
-
-def stated(kind: str, key: str, **fields: Any) -> dict[str, Any]:
-    """A message about memory."""
-    levels = dict(U1.present())
-    return {"type": kind, "scope": levels, "key": key, "occurred_at": WHEN.isoformat(), **fields}
 
 
 def test_a_message_names_earlier_ones_by_their_keys(world: World) -> None:

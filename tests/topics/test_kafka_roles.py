@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -18,10 +20,12 @@ from face_world import U1
 from kafka_world import Kafka, until
 from mnemolog import Memory, Scope
 from mnemolog.consumers.messages import EventMessage
-from mnemolog.domain.errors import InvalidInput, StoreUnavailable
+from mnemolog.domain.errors import AnotherLog, InvalidInput, StoreUnavailable
 from mnemolog.infra.cli.app import app
 from mnemolog.infra.roles import opening
+from mnemolog.infra.roles.kafka import on_kafka
 from mnemolog.infra.settings import Settings
+from mnemolog.infra.vault.vault import _vaults
 from mnemolog.kafka import IngestProducer
 from postgres_world import new_schema
 from served import Served
@@ -164,9 +168,10 @@ def test_from_a_runtime_to_the_events_topic_with_two_of_each_role(
 
 def test_topics_are_made_and_grown_by_command(run: Callable[..., Any]) -> None:
     """Status tells of what is not there; create makes it, twice the same; more partitions are the next epoch."""
+    assert run("init")[0] == 0
     assert run("topics", "status")[0] == 9
     code, (made,) = run("topics", "create")
-    assert (code, len(made["made"]), made["epoch"], made["partitions"]) == (0, 4, 1, 2)
+    assert (code, len(made["made"]), made["epoch"], made["partitions"]) == (0, 5, 1, 2)
     code, (again,) = run("topics", "create")
     assert (code, again["made"], again["epoch"]) == (0, [], 1)
     assert run("topics", "create", "--partitions", "3")[1][0]["epoch"] == 2
@@ -174,6 +179,30 @@ def test_topics_are_made_and_grown_by_command(run: Callable[..., Any]) -> None:
     code, topics = run("topics", "status")
     assert code == 0
     assert {one["name"].partition(".")[2]: one["partitions"] for one in topics}["events"] == 3
+
+
+def test_topics_of_no_memory_are_not_made(kafka: Kafka, run: Callable[..., Any], tmp_path: Path) -> None:
+    """A mistyped folder is no new memory, and no topic is left behind by it."""
+    for command in (("topics", "create"), ("topics", "status"), ("dlq", "list")):
+        assert run(*command)[0] == 3
+    assert not (tmp_path / "data").exists()
+    assert kafka.admin().status()[0].partitions == 0
+
+
+def test_topics_of_another_log_are_refused(kafka: Kafka, run: Callable[..., Any], tmp_path: Path) -> None:
+    """Whoever comes second learns of it in every role and command that would write; a moved log is still the same."""
+    assert [run(*command)[0] for command in (("init",), ("topics", "create"))] == [0, 0]
+    mine = kafka.settings(data=tmp_path / "data")
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    with on_kafka(mine.having(data=tmp_path / "copy")) as kafka_of_copy:
+        assert kafka_of_copy.create_topics()[1] == []
+    other = mine.having(data=tmp_path / "other")
+    Memory.open(other, background=False).close()
+    for role in ("relay", "ingest", "records"):
+        with pytest.raises(AnotherLog, match="MNEMOLOG_KAFKA_PREFIX"), opening(role, other)():
+            pass
+    with on_kafka(other) as kafka_of_other, pytest.raises(AnotherLog), kafka_of_other.letters():
+        pass
 
 
 def test_the_key_is_made_once_and_rotated(run: Callable[..., Any]) -> None:
@@ -200,7 +229,11 @@ def test_dead_letters_by_command(kafka: Kafka, serve: Serve, run: Callable[..., 
     code, letters = run("dlq", "list")
     assert (code, [letter["code"] for letter in letters]) == (9, ["invalid", "invalid"])
     code, (shown,) = run("dlq", "show", letters[1]["id"])
-    assert json.loads(shown["original"])["content"] == "누구의 말인가"
+    assert (shown["size"], shown["owners"]) == (len(orjson.dumps(line)), [])
+    assert "누구" not in str(shown)
+    assert (
+        json.loads(run("dlq", "show", letters[1]["id"], "--text")[1][0]["text"])["content"] == "누구의 말인가"
+    )
     assert run("dlq", "show", "nothing/0/0")[0] == 3
     assert run("dlq", "dismiss")[0] == 2
     assert run("dlq", "dismiss", letters[0]["id"])[0] == 0
@@ -208,6 +241,26 @@ def test_dead_letters_by_command(kafka: Kafka, serve: Serve, run: Callable[..., 
     ingest.until(lambda: ingest.metric("mnemolog_ingest_dead_letters_total") == 3)
     assert len(run("dlq", "list")[1]) == 1
     assert len(run("dlq", "list", "--all")[1]) == 3
+
+
+@pytest.mark.parametrize("role", ["ingest", "records"])
+def test_a_role_on_kafka_opens_the_stores_once_and_folds_nothing(
+    kafka: Kafka, tmp_path: Path, role: str
+) -> None:
+    """No thread of its own keeps up views, it leaves the lead to others, and all parts share the keys."""
+    settings = kafka.settings(data=tmp_path / "data")
+    before = set(_vaults)
+    with opening(role, settings)():
+        assert len(set(_vaults) - before) == 1
+        assert [one.name for one in threading.enumerate() if one.name.startswith("mnemolog-")] == []
+        with Memory.open(settings) as other:
+            assert other.operations.health().leads
+
+
+def test_what_topics_are_made_with(kafka: Kafka) -> None:
+    """What runtimes send is not kept much longer than its day: only closed segments are deleted."""
+    kafka.admin().create(1, 1)
+    assert kafka.admin().segment_seconds(kafka.topics.ingest) <= 3600
 
 
 def test_without_a_broker_a_role_is_to_be_opened_later(tmp_path: Path) -> None:

@@ -78,8 +78,7 @@ class World:
 
     def segments(self) -> bytes:
         """What the broker has on disk of the topic."""
-        folders = self.kafka.broker.data.glob(f"{self.kafka.topics.records}-*")
-        return b"".join(file.read_bytes() for folder in folders for file in folder.glob("*.log"))
+        return self.kafka.segments(self.kafka.topics.records)
 
     def is_gone(self, sealed: bytes) -> bool:
         self.publisher.step()
@@ -101,6 +100,18 @@ def world(kafka: Kafka, tmp_path: Path) -> Iterator[World]:
 
 def slot(memory: Memory, text: str, scope: Scope = U1) -> str:
     return memory.remember(scope, text, slot=("report", "format")).record_id
+
+
+def test_what_somebody_else_sends_stops_nothing(world: World) -> None:
+    """A message of another form is passed over; one under the key of a record is set right."""
+    record = slot(world.memory, "PDF")
+    world.publish()
+    for key in (b"", b"\xff\xfe", record.encode()):
+        for value in (b"hello", b"MNR1", b"MNR1\x00\x00\x00\x02{}", b'MNR1\x00\x00\x00\x0c{"scope":[1]}'):
+            world.kafka.send(world.kafka.topics.records, [value], key=key, partition=0)
+    until(lambda: world.settled() == {record: "PDF"}, "the record is there again")
+    assert world.new_publisher()._published.keys() == {record}
+    assert world.seen() == ["PDF"]
 
 
 def test_the_cache_has_what_a_default_read_has(world: World) -> None:

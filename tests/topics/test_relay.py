@@ -17,7 +17,8 @@ from kafka_world import Kafka, until
 from log_support import FakeSealer, draft
 from mnemolog.consumers.messages import EventMessage
 from mnemolog.consumers.partitions import change_partitions, partition_of, read_epochs
-from mnemolog.consumers.relay import Relay
+from mnemolog.consumers.relay import Place, Relay
+from mnemolog.domain.errors import StoreUnavailable
 from mnemolog.domain.events import SubjectErased
 from mnemolog.infra.clock import SeededClock
 from mnemolog.infra.kafka.producing import Producing, TopicPublisher
@@ -176,6 +177,35 @@ def test_one_that_stood_by_takes_over(world: World) -> None:
     world.check()
 
 
+def test_one_that_stands_by_is_well_again_when_what_it_missed_is_back(world: World) -> None:
+    """A database that was away for a moment is no trouble for ever."""
+
+    class Flaky:
+        def __init__(self, places: DatabasePlaces) -> None:
+            self.places, self.away = places, False
+
+        def load(self, name: str) -> bytes | None:
+            if self.away:
+                raise StoreUnavailable("away")
+            return self.places.load(name)
+
+        def save(self, name: str, before: bytes | None, now: bytes) -> bool:
+            return self.places.save(name, before, now)
+
+    flaky = world.places = Flaky(world.places)  # type: ignore[assignment]
+    with world.relaying(save_seconds=0, standby_seconds=3600) as relay:
+        until(lambda: relay.position > 0, "it has begun")
+        world.places = flaky.places
+        world.places.save("relay", world.places.load("relay"), Place(relay.position, {0: 1}).encode())
+        world.say(5)
+        until(lambda: relay.stands_by, "it stands by")
+        flaky.away = True
+        until(lambda: relay.supervisor.now is not None, "it notices")
+        flaky.away = False
+        until(lambda: relay.supervisor.now is None, "it is well")
+        assert relay.stands_by
+
+
 def test_partitions_are_added_while_events_flow(world: World) -> None:
     """The epoch is in every partition, old and new, and decides for all that lies behind it."""
     world.say(30)
@@ -247,7 +277,7 @@ def test_a_broker_that_is_killed_costs_nothing_but_time(world: World) -> None:
         until(lambda: relay.position > 300, "it has begun")
         world.kafka.broker.kill()
         world.say(500)
-        until(lambda: relay.trouble is not None, "it notices")
+        until(lambda: relay.supervisor.now is not None, "it notices")
         world.kafka.broker.up()
         until(lambda: relay.position == world.log.head(), "all is relayed")
         assert relay._publisher.rebuilds > 0
