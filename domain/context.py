@@ -154,11 +154,11 @@ class Filling:
     chosen: list[tuple[Entry, int]] = field(default_factory=list)
     seen: set[tuple[bool, str]] = field(default_factory=set)
 
-    def take(self, entry: Entry, most: float) -> int:
-        """Tokens spent on the entry, 0 where it does not fit in `most` tokens."""
+    def take(self, entry: Entry, most: float) -> int | None:
+        """Tokens spent on the entry, which may be none; None where it does not fit in `most` tokens."""
         cost = self.cost(entry)
         if cost > most:
-            return 0
+            return None
         self.opened(entry)
         self.spent += cost
         self.chosen.append((entry, cost))
@@ -229,9 +229,10 @@ def _spend(
             break
         most = min(filling.budget - filling.spent - later, share - before - spent)
         cost = filling.take(entry, most)
-        spent += cost
-        if not cost:
+        if cost is None:
             left.append(entry)
+        else:
+            spent += cost
     waiting[:] = left
     return spent
 

@@ -66,6 +66,14 @@ def test_promise_11_whole_entries_within_the_budget(
     assert {one.reason for one in made.left_out} <= {"budget", "repeated"}
 
 
+def test_an_entry_that_costs_nothing_is_placed_once() -> None:
+    """Also by a counter to which an entry is no more than what stands before it."""
+    both = [entry(id, "", Layer.BOOT) for id in ("e0", "e1")]
+    made = assemble([Portion(0, 0, both)], 150, words)
+    assert sorted(ids(made)) == ["e0", "e1"]
+    assert made.left_out == ()
+
+
 @given(PORTIONS)
 def test_what_a_text_says_moves_no_border(portions: Sequence[Portion]) -> None:
     """With harmless texts in their place the borders are the same, and no text begins a line of its own."""
