@@ -6,6 +6,7 @@ This module is imported with every store, so what brings numpy along is imported
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ UNINDEXED: Final = 10_000
 _PATIENCE: Final = 10.0
 """Seconds that an erasure waits for the process that has the index."""
 _LOOK: Final = 0.05
+_TRUSTED: Final = 1.0
+"""Seconds for which a reader believes that there are no vectors yet."""
 _TEXTS: Final = 64
 """Embedded in one call."""
 _BACKOFF: Final = (0.5, 60.0)
@@ -47,6 +50,9 @@ class VectorFiles(Protocol):
 
     def erased_elsewhere(self) -> int | None:
         """Up to which position of the log the index of another process holds nothing erased; None: there is none."""
+
+    def close(self) -> None:
+        """Let go of what is kept between calls. What was handed out is closed by who has it. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ class Vectorising:
         self._index: VectorIndex | None = None
         self._filler: IndexFiller | None = None
         self._looked = self._cleaned = 0
+        self._missed = -math.inf
         self._background = Background("vectors", self._go_round, log.wake, _BACKOFF)
         self._asked = Supervisor(*_BACKOFF)
 
@@ -125,6 +132,7 @@ class Vectorising:
             for part in (self._index, self._rows):
                 if part is not None:
                     part.close()
+            self._files.close()
 
     def _go_round(self) -> None:
         head = self._log.head()
@@ -174,7 +182,7 @@ class Vectorising:
         if (
             self._embedder is None
             or not question.strip()
-            or self._stored() is None
+            or self._stored(_TRUSTED) is None
             or not self._asked.is_due()
         ):
             return None
@@ -318,10 +326,12 @@ class Vectorising:
 
     # Opening -----------------------------------------------------------------------------------------------------
 
-    def _stored(self) -> VectorRows | None:
+    def _stored(self, trusted: float = 0.0) -> VectorRows | None:
+        """trusted: seconds for which it is believed that there are none; to look may take a connection."""
         with self._lock:
-            if self._rows is None:
+            if self._rows is None and time.monotonic() - self._missed >= trusted:
                 self._rows = self._files.rows(make=False)
+                self._missed = time.monotonic()
             return self._rows
 
     def _stored_index(self) -> VectorIndex | None:

@@ -288,7 +288,9 @@ class Runner:
         except Exception as error:
             if not self._views.is_unavailable(error):
                 raise
-            raise ProjectionStalled(f"view {lane.file.name!r} cannot be written: check the disk") from error
+            raise ProjectionStalled(
+                f"view {lane.file.name!r} cannot be written: check its disk, or its database"
+            ) from error
         if not moved and lane.position < target:
             self._log.wait(lane.position, min(self._poll, left))
 

@@ -23,7 +23,18 @@ import orjson
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreInUse
 from mnemolog.domain.scope import ScopeIds, owner
-from mnemolog.infra.index.points import INDEXED, VECTOR, WHOLE, named, payload_of, point_id, scope_key
+from mnemolog.infra.index.points import (
+    FOUND,
+    INDEXED,
+    VECTOR,
+    WHOLE,
+    Scored,
+    hits,
+    named,
+    payload_of,
+    point_id,
+    wanted,
+)
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch
 from mnemolog.projections.private import private
 from mnemolog.projections.vectors import Changes, Kind, StoredVector
@@ -198,7 +209,7 @@ class EdgeIndex:
                 if number in live.shards
                 for hit in _search(live.shards[number], query, some, k, kind)
             ]
-        return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:k]
+        return hits(found, kind)[:k]
 
     def points(self) -> dict[tuple[int, Kind, int], int]:
         """(log position, kind, part) → change number of every point, to be compared with the rows."""
@@ -323,14 +334,12 @@ def _optimise(shard: EdgeShard) -> None:
 
 def _search(
     shard: EdgeShard, query: QueryVector, scopes: Sequence[ScopeIds], k: int, kind: Kind
-) -> list[tuple[int, float]]:
+) -> Sequence[Scored]:
     from qdrant_edge import Query, QueryRequest
 
     nearest = Query.Nearest(query.values.tolist(), using=VECTOR)
-    payload = ["position", "part"]
-    request = QueryRequest(limit=k, query=nearest, filter=_filter(scopes, kind), with_payload=payload)
-    found = ((hit.payload or {}, float(hit.score)) for hit in shard.query(request))
-    return [(kind.listed(values["position"], values.get("part", 0)), score) for values, score in found]
+    inside = _filter(scopes, kind)
+    return shard.query(QueryRequest(limit=k, query=nearest, filter=inside, with_payload=list(FOUND)))
 
 
 def _passages_of(shard: EdgeShard, positions: Sequence[int]) -> int:
@@ -360,12 +369,8 @@ def _payloads(shard: EdgeShard) -> Iterator[dict[str, Any]]:
 def _filter(scopes: Sequence[ScopeIds], kind: Kind) -> Filter:
     from qdrant_edge import FieldCondition, Filter, MatchAny
 
-    wanted = {
-        "tenant": sorted({scope.tenant for scope in scopes}),
-        "scope": sorted({scope_key(scope) for scope in scopes}),
-        "kind": [kind.name],
-    }
-    return Filter(must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in wanted.items()])
+    asked = wanted(scopes, kind).items()
+    return Filter(must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in asked])
 
 
 def _create(folder: Path, dimensions: int) -> EdgeShard:

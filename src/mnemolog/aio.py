@@ -66,6 +66,7 @@ class AsyncOperations:
     run_workers = _operated(Operations.run_workers)
     behind = _operated(Operations.behind)
     vectors = _operated(Operations.vectors)
+    workers = _operated(Operations.workers)
     embed = _operated(Operations.embed)
     extract = _operated(Operations.extract)
     rebuild = _operated(Operations.rebuild)

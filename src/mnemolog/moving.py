@@ -40,8 +40,8 @@ def move(
     not finished, StoreMoved for a memory that was moved before, NotFound, AccessDenied.
     """
     ends = (
-        (Path(path), settings or Settings.load()),
-        (Path(to), to_settings or target_of(str(to))[1]),
+        (Path(path), _alone(settings or Settings.load())),
+        (Path(to), _alone(to_settings or target_of(str(to))[1])),
     )
     source_path, target_path = (one[0].resolve() for one in ends)
     if source_path == target_path or place_of(*ends[0]) == place_of(*ends[1]):
@@ -52,6 +52,11 @@ def move(
         _take_up(source, principal)
         with open_store(*ends[1], moving=True) as target, closing(target):
             return carry_store(source, target, progress, lambda: carry(*_settled(ends)))
+
+
+def _alone(settings: Settings) -> Settings:
+    """Nobody else folds meanwhile, so this process does, also where workers do otherwise."""
+    return settings.model_copy(update={"workers": False})
 
 
 def _settled(ends: Sequence[tuple[Path, Settings]]) -> list[Settings]:

@@ -337,7 +337,7 @@ class ProjectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The work in the background. leads: whether it is this process's; running: whether its thread for views runs.
+    """The work in the background. leads: whether it is this process's; running: whether all its threads do.
 
     troubles: of each part, since the start; a part with a backoff is being tried again.
     """
