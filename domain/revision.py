@@ -370,6 +370,19 @@ def standing(peers: Sequence[Record], now_us: int, within_us: int = 0) -> list[R
     ]
 
 
+def stood(record: Record, judged: Record, twins: Sequence[Record]) -> Record:
+    """A record as `standing` judged it without its evidence. twins: its duplicates, best first."""
+    return replace(
+        record,
+        status=judged.status,
+        supersedes=judged.supersedes,
+        superseded_by=judged.superseded_by,
+        believed_to=judged.believed_to,
+        rivals=judged.rivals,
+        evidence=_together(record, twins),
+    )
+
+
 def standing_alone(
     status: Status, from_us: int | None, to_us: int | None, expires_us: int | None, now_us: int
 ) -> Status:

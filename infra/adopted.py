@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from mnemolog.domain.events import PolicyAdopted
 from mnemolog.domain.policy import Policy
@@ -18,12 +18,22 @@ class PolicyLog(Protocol):
     def read(self, after: int, limit: int, *, topics: frozenset[str] | None = None) -> Page: ...
 
 
-def adopted(log: PolicyLog) -> PolicyAdopted | None:
+class Adopted(NamedTuple):
+    """An adoption, and where in the log it stands."""
+
+    event: PolicyAdopted
+    position: int
+
+
+def adopted(log: PolicyLog) -> Adopted | None:
     """The policy document that was adopted last."""
-    found, after = None, 0
+    found: Adopted | None = None
+    after = 0
     while True:
         page = log.read(after, _PAGE, topics=_ADOPTIONS)
-        found = next((e.event for e in reversed(page.events) if isinstance(e.event, PolicyAdopted)), found)
+        for each in page.events:
+            if isinstance(each.event, PolicyAdopted):
+                found = Adopted(each.event, each.position)
         if len(page.events) < _PAGE:
             return found
         after = page.position
@@ -36,4 +46,4 @@ def adopted_policy(log: PolicyLog) -> Policy | None:
         return None
     from mnemolog.infra.policies import parse_policy
 
-    return parse_policy(found.document)
+    return parse_policy(found.event.document)

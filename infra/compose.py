@@ -28,6 +28,7 @@ from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import GatePolicy, Policy
 from mnemolog.domain.scope import Scope
+from mnemolog.infra.adopted import adopted_policy
 from mnemolog.infra.blobs import SealedBlobs, open_blobs
 from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
 from mnemolog.infra.gating import GateWorkers
@@ -35,7 +36,6 @@ from mnemolog.infra.leadership import LOCK_FILE, Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.marks import check_mark
 from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_of
-from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault

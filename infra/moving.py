@@ -19,11 +19,11 @@ from pydantic_settings import PydanticBaseSettingsSource
 
 from mnemolog.domain.errors import AnotherLog, CorruptStore, InvalidInput, StoreInUse, StoreMoved
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
+from mnemolog.infra.adopted import adopted_policy
 from mnemolog.infra.compose import Store
 from mnemolog.infra.gating import PLACES_FILE
 from mnemolog.infra.log.verification import tree_head
 from mnemolog.infra.marks import ARRIVING, MOVED, Mark, read_mark
-from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.vector_folder import INDEX_FOLDER, VectorFolder
 from mnemolog.projections import catalog

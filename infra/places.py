@@ -85,7 +85,9 @@ class DatabasePlaces:
             raise
         except DBAPIError as error:
             said = str(error.orig).partition("\n")[0]
-            raise StoreUnavailable(f"the place of a reader cannot be kept now ({said}): free it") from error
+            raise StoreUnavailable(
+                f"the place of a reader cannot be kept now ({said}): see to the disk or the database, then retry"
+            ) from error
 
 
 def _durable(connection: Any, _: object) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
 
 from mnemolog.domain.errors import InvalidInput
-from mnemolog.domain.events import PolicyAdopted
 from mnemolog.domain.policy import Policy
-from mnemolog.projections.ports import Page
 
 MAX_CHARACTERS: Final = 65_536
-_PAGE: Final = 100
-_ADOPTIONS: Final = frozenset({PolicyAdopted.topic})
 
 DEFAULT_DOCUMENT: Final = """\
 # What Mnemolog does when nobody has adopted anything else.
@@ -115,39 +111,6 @@ def read_policy(path: Path) -> str:
         raise InvalidInput(f"{path} is not UTF-8") from None
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
-
-
-class PolicyLog(Protocol):
-    """What the loader needs of the log."""
-
-    def read(self, after: int, limit: int, *, topics: frozenset[str] | None = None) -> Page: ...
-
-
-class Adopted(NamedTuple):
-    """An adoption, and where in the log it stands."""
-
-    event: PolicyAdopted
-    position: int
-
-
-def adopted(log: PolicyLog) -> Adopted | None:
-    """The policy document that was adopted last."""
-    found: Adopted | None = None
-    after = 0
-    while True:
-        page = log.read(after, _PAGE, topics=_ADOPTIONS)
-        for each in page.events:
-            if isinstance(each.event, PolicyAdopted):
-                found = Adopted(each.event, each.position)
-        if len(page.events) < _PAGE:
-            return found
-        after = page.position
-
-
-def adopted_policy(log: PolicyLog) -> Policy | None:
-    """The policy that decides, as its adopted document says."""
-    found = adopted(log)
-    return None if found is None else parse_policy(found.event.document)
 
 
 def policy_document(policy: Policy) -> str:

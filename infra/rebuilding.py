@@ -1,5 +1,7 @@
 """Views rebuilt by processes of their own: folding then uses every core, and readers keep theirs.
 
+Of a log that is folded in seconds this process takes its share, while another one is still starting.
+
 A process takes one view after the other: it reads a name a line, folds, and answers with a line for each step. It is
 one more process on the data directory, so that all that is promised of several processes holds.
 """
@@ -35,17 +37,26 @@ def rebuild_in_processes(
     processes: int,
     batch_size: int | None,
     progress: Progress,
+    here: Callable[[str], None] | None = None,
     *,
     force: bool = False,
 ) -> None:
-    """Rebuild these views, the first named first. Raises StoreUnavailable where one could not be, RebuildRefused."""
+    """Rebuild these views, the first named first. Raises StoreUnavailable where one could not be, RebuildRefused.
+
+    here: rebuilds a view in this process, whose thread then is one more to take views, and begins with the first.
+    """
     how = {"batch_size": batch_size, "force": force}
     order = {"path": str(path.resolve()), "settings": _plain(settings), **how}
     waiting: SimpleQueue[str] = SimpleQueue()
     for name in names:
         waiting.put(name)
+    first = waiting.get_nowait() if here else None
     with ThreadPoolExecutor(processes) as pool:
         runs = [pool.submit(_work, orjson.dumps(order), waiting, progress) for _ in range(processes)]
+        with suppress(Empty):
+            while here and first:
+                here(first)
+                first = waiting.get_nowait()
     for run in runs:
         run.result()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
@@ -21,10 +21,13 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
-from mnemolog.domain.revision import chronicle, settle, standing
+from mnemolog.domain.revision import chronicle, settle, standing, stood
 from mnemolog.projections.curated import Curated, held
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
 from mnemolog.projections.lexical import LexicalIndex
+
+if TYPE_CHECKING:
+    from mnemolog.projections.record_tables import Judged
 
 _Group = tuple[int, str]
 
@@ -97,13 +100,17 @@ class CuratedView:
         """The index of the records by their numbers."""
         return self._curated.lexical
 
-    def numbered(
-        self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], now: datetime
+    def whole(
+        self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], judged: Judged
     ) -> dict[int, Record]:
-        """These records, judged."""
-        found = self._numbered(conn, numbers, scopes)
-        judged = {record.id: record for record in self._judged(conn, list(found.values()), microseconds(now))}
-        return {number: judged[record.id] for number, record in found.items()}
+        """These records with what they say and rest on, standing as they were judged."""
+        twins = {number: judged.twins.get(judged.records[number].id, ()) for number in numbers}
+        found = self._numbered(conn, [*numbers, *(one for each in twins.values() for one in each)], scopes)
+        return {
+            number: stood(found[number], judged.records[number], [found[one] for one in twins[number]])
+            for number in numbers
+            if number in found
+        }
 
     def peers(
         self,

@@ -48,11 +48,13 @@ _NEVER: Final = float("inf")
 class Judged:
     """Every record of some scopes by its number in the view, without its content and what it rests on.
 
-    It holds from `since` to before `until`, in UTC microseconds. table: the same for ranking.
+    It holds from `since` to before `until`, in UTC microseconds. table: the same for ranking. twins: the numbers of
+    those that say the same as a record that stands, by its id.
     """
 
     records: Mapping[int, Record]
     table: RecordTable
+    twins: Mapping[str, Sequence[int]]
     since: float = -_NEVER
     until: float = _NEVER
     within_us: int = 0
@@ -155,7 +157,11 @@ class RecordTables:
 def _judged(records: Mapping[int, Record], lengths: Mapping[int, int], since: float, until: float) -> Judged:
     from mnemolog.projections.ranking import RecordTable
 
-    return Judged(records, RecordTable.of(records, lengths), since, until)
+    twins: dict[str, list[int]] = {}
+    for number, record in records.items():
+        if record.status is Status.DUPLICATE and record.superseded_by is not None:
+            twins.setdefault(record.superseded_by, []).append(number)
+    return Judged(records, RecordTable.of(records, lengths), twins, since, until)
 
 
 def _table(changes: _Changes, rows: Sequence[Row[Any]], lengths: Mapping[int, int]) -> _Table:

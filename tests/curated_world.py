@@ -40,6 +40,7 @@ from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.record_tables import RecordTables
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LATER = datetime(2026, 12, 1, tzinfo=UTC)
@@ -226,8 +227,12 @@ class Reader:
     def found(self, query: str, statuses: Collection[Status] = READABLE) -> list[str | None]:
         """What the records with a word of the query say, best first."""
         hits = self.view.lexical.search(self.conn, sorted(self.scopes), self.curated.analyzer.query(query))
-        records = self.view.numbered(self.conn, [number for number, _ in hits], self.scopes, self.now)
-        return [records[n].content for n, _ in hits if n in records and records[n].status in statuses]
+        judged = RecordTables(self.curated).of(
+            self.conn, self.curated.scopes.visible(self.conn, self.scope), self.now, 0
+        )
+        numbers = [number for number, _ in hits if number in judged.records]
+        records = self.view.whole(self.conn, numbers, self.scopes, judged)
+        return [records[n].content for n in numbers if records[n].status in statuses]
 
 
 @contextmanager

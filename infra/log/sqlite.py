@@ -216,6 +216,8 @@ def _typed_errors() -> Iterator[None]:
     except ConnectionPoolClosedError:
         raise StoreClosed("the log was closed: open it anew") from None
     except (sqlite3.OperationalError, PersistenceError) as error:
-        raise StoreUnavailable(f"the log cannot be read now ({error}): free it, then retry") from error
+        raise StoreUnavailable(
+            f"the log cannot be read now ({error}): see to the disk or who locks it, then retry"
+        ) from error
     except sqlite3.DatabaseError as error:
         raise CorruptStore(f"the log is damaged ({error}): verify the store") from error

@@ -13,7 +13,7 @@ from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.events import ConsentGranted, ConsentWithdrawn, Receipt
 from mnemolog.domain.principal import Action, turn_tier
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.policies import adopted
+from mnemolog.infra.adopted import adopted
 from mnemolog.projections import gate_reads
 
 

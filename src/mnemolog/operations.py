@@ -33,8 +33,8 @@ from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
+from mnemolog.infra.adopted import adopted
 from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, WORKER
-from mnemolog.infra.policies import adopted, parse_policy, read_policy
 from mnemolog.infra.vector_folder import LOG_FILE, VECTORS_FILE
 from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
@@ -44,8 +44,10 @@ Progress = Callable[[int, int], None]
 Stages = Callable[[str, int, int], None]
 _LONG = 3600.0
 """Seconds that a view may take to be folded to the head of the log."""
-_WORTH_A_PROCESS = 20_000
-"""Events from which a rebuild gains more than another process costs to start."""
+_WORTH_A_PROCESS = 5_000
+"""Events from which a rebuild gains more than another process costs to start,"""
+_WORTH_ALL = 100_000
+"""and from which this process leaves all of it to others, so that its readers need not wait."""
 _LOCAL_BLOBS = (
     "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
 )
@@ -197,7 +199,8 @@ class Operations:
     ) -> None:
         """Rebuild several views (default: all) at once, in processes of their own.
 
-        processes: default one per core for a long log, and none for a short one, which this process rebuilds itself.
+        processes: default one per core for a long log, and none for a short one, which this process rebuilds itself;
+        between the two, this process is one of them.
         progress: called with (events folded, events to fold in all views) now and then. force: as of `rebuild`.
         """
         self._guard.enter_store(Action.OPERATE)
@@ -205,8 +208,9 @@ class Operations:
         if unknown := set(wanted) - set(store.runner.names()):
             raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
         head = store.log.head()
+        shares = processes is None and head < _WORTH_ALL
         if processes is None:
-            processes = 0 if head < _WORTH_A_PROCESS else os.cpu_count() or 1
+            processes = 0 if head < _WORTH_A_PROCESS else max(1, (os.cpu_count() or 1) - shares)
         folded = dict.fromkeys(wanted, 0)
 
         def tell(name: str, done: int, of: int) -> None:
@@ -214,16 +218,21 @@ class Operations:
             if progress is not None:
                 progress(min(sum(folded.values()), head * len(wanted)), head * len(wanted))
 
+        def here(name: str) -> None:
+            store.runner.rebuild(name, batch_size, partial(tell, name), force=force)
+
         if processes:
             from mnemolog.infra.rebuilding import rebuild_in_processes
 
             sizes = {view.file.name: view.bytes for view in store.views.files() if view.live}
             wanted.sort(key=lambda name: -sizes.get(name, 0))
-            count = min(processes, len(wanted))
-            rebuild_in_processes(store.path, store.settings, wanted, count, batch_size, tell, force=force)
+            count, own = min(processes, len(wanted)), here if shares else None
+            rebuild_in_processes(
+                store.path, store.settings, wanted, count, batch_size, tell, own, force=force
+            )
         else:
             for name in wanted:
-                store.runner.rebuild(name, batch_size, partial(tell, name), force=force)
+                here(name)
 
     def dump_hash(self, name: str) -> str:
         """A hash of a view's ordered logical content, for comparing two builds."""
@@ -282,6 +291,8 @@ class Operations:
         decides about are folded anew from position 0 beside the live ones, and readers are switched when it returns.
         """
         self._guard.enter_store(Action.OPERATE)
+        from mnemolog.infra.policies import parse_policy, read_policy
+
         text = read_policy(document) if isinstance(document, Path) else document
         policy = parse_policy(text)
         home = self._store.vault.resolve(Scope(WORKER), create=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,19 @@ def test_the_work_is_told_as_it_is_done(tmp_path: Path) -> None:
         memory.record_turn(U1, role="user", content="I like tea")
         memory.operations.extract(progress=lambda *one: looked.append(one))
         assert looked[-1][0] == looked[-1][1] > 0
+
+
+def test_an_import_tells_what_the_gate_did_not_keep(tmp_path: Path) -> None:
+    """Statements of a file that are dropped are told, with how to look; and what is still to be done for vectors."""
+    data, file = tmp_path / "data", tmp_path / "said.jsonl"
+    said = {
+        "type": "remember",
+        "scope": {"tenant": "acme", "user": "u-1"},
+        "occurred_at": "2026-03-02T09:00:00+09:00",
+    }
+    texts = ["Tea at four", "내 비밀번호는 hunter2xyzQ9 입니다"]
+    file.write_text("".join(json.dumps({**said, "content": text}) + "\n" for text in texts))
+    invoke(data, "init")
+    shown = invoke(data, "import", str(file)).stderr
+    assert "not kept: log only 1" in shown and "why-not" in shown
+    assert f"mnemolog catch-up --data {data}" in shown

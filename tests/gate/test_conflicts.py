@@ -280,7 +280,7 @@ def test_the_command_line_resolves(tmp_path: Path) -> None:
         red, blue = contradict(memory, "빨강", "파랑")
     listed = run(data, "review", "list")
     assert "다음 중 어느 것이 맞나요? (wall: colour) “빨강”, “파랑”" in listed
-    assert "확인 필요" in listed
+    assert "needs confirmation" in listed
     (line,) = map(
         json.loads, run(data, "review", "list", "--status", "needs confirmation", "--json").splitlines()
     )
