@@ -273,14 +273,16 @@ def lag(url: str, folder: Path, quick: bool) -> None:
         heard = [_heard(reader, writer) for _ in range(50 if quick else 300)]
         with psycopg.connect(url, autocommit=True) as slow, slow.cursor() as cursor:
             last = writer._recorder.lock(cursor, "BEGIN; ")
-            behind: list[int] = []
-            held = Thread(target=lambda: (sleep(1), cursor.execute("ROLLBACK")))
+            behind, ended = list[int](), list[float]()
+            held = Thread(target=lambda: (sleep(1), cursor.execute("ROLLBACK"), ended.append(perf_counter())))
             held.start()
             blocked = Thread(target=lambda: writer.append([draft("s")]))
             started = perf_counter()
             blocked.start()
-            while held.is_alive():
-                behind.append(last - reader.head())
+            while (head := reader.head()) <= last:
+                behind.append(last - head)
+            seen = perf_counter()
+            held.join()
             blocked.join()
             waited = perf_counter() - started
     milliseconds = [1000 * one for one in heard]
@@ -292,6 +294,7 @@ def lag(url: str, folder: Path, quick: bool) -> None:
             ("and p95", f"{percentile(milliseconds, 0.95):.1f} ms"),
             ("events a reader is behind what is committed, while a transaction is open", max(behind)),
             ("a writer waits for a transaction of 1 s", f"{waited:.2f} s"),
+            ("from its end to a reader having what waited for it", f"{1000 * (seen - ended[0]):.1f} ms"),
         ],
     )
 
