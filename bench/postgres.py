@@ -408,6 +408,7 @@ def recall(url: str, folder: Path, quick: bool) -> None:
     with filled(url, folder, events, embedder) as memory:
         for name in _data.LANGUAGES:
             rows.append(embedded.asked(memory, embedder, PEOPLE, events, 300, name, None if quick else 40))
+        memory.recall(_data.scope(0, 0), "what did we say of the report")
         with round_trips() as trips:
             memory.recall(_data.scope(0, 0), "what did we say of the report")
     table("Memory.recall, k=10, default embedder", embedded.HEAD, rows)
