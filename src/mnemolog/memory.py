@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
+from mnemolog._batching import Batcher
 from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
@@ -53,6 +54,7 @@ class Memory:
         self._writer = Writer(self._guard)
         self._reader = Reader(self._guard)
         self._stater = Stater(self._guard, self._writer, self._reader)
+        self._batcher = Batcher(self._guard, self._writer, self._stater)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
         self.review = Review(self._guard, self._writer, self._reader, self._stater, self._eraser)
         self._desk = Desk(self._guard, self._writer)
@@ -218,10 +220,10 @@ class Memory:
     def record_batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
         """Record many things with one fsync; a bad one yields its error in its place, the others go in.
 
-        Each item: `type` (turn, chunk, tool_call, tool_result, session_opened, session_closed), `scope`, and the
-        keyword arguments of the method of that type.
+        Each item: `type` (turn, chunk, tool_call, tool_result, session_opened, session_closed, remember), `scope`,
+        and the keyword arguments of the method of that type.
         """
-        return self._writer.batch(items)
+        return self._batcher.append(items)
 
     def feedback(
         self,
@@ -273,17 +275,16 @@ class Memory:
         """
         self._guard.enter(Action.STATE, scope)
         about = About(occurred_at, key, subjects, expected_version)
-        details = {
+        what = {
+            "content": content,
             "slot": slot,
             "kind": kind,
-            "valid_from": valid_from,
-            "valid_to": valid_to,
-            "expires_at": expires_at,
-            "sensitivity": sensitivity,
-            "consent": consent,
             "confidence": confidence,
+            "evidence": evidence,
         }
-        return self._stater.remember(scope, content, details, evidence, belongs_to, about)
+        when = {"valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at}
+        whose = {"sensitivity": sensitivity, "consent": consent, "belongs_to": belongs_to}
+        return self._stater.remember(scope, {**what, **when, **whose}, about)
 
     def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.
