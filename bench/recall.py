@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -74,6 +75,22 @@ def fill(folder: Path, embedder: Sampled, people: int, events: int) -> None:
     print(f"folded and embedded after {perf_counter() - started:,.0f} s")
 
 
+@contextmanager
+def filled(kept: Path | None, embedder: Sampled, people: int, events: int) -> Iterator[Path]:
+    """A folder with the store: one that is kept is filled once."""
+    if kept is None:
+        with TemporaryDirectory() as folder:
+            fill(Path(folder), embedder, people, events)
+            yield Path(folder)
+        return
+    folder = kept / f"{events}-{people}"
+    done = folder / "filled"
+    if not done.exists():
+        fill(folder, embedder, people, events)
+        done.touch()
+    yield folder
+
+
 def opened(folder: Path, embedder: Sampled) -> Memory:
     """With no work in the background: neither in the way of what is filled, nor of what is measured."""
     settings = Settings.load(durability="os")
@@ -134,17 +151,20 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--scopes", type=int, nargs="+", default=[100, 1])
     parser.add_argument("--questions", type=int, default=300)
-    parser.add_argument("--folder", type=Path, help="where the stores are made; default: a temporary folder")
+    parser.add_argument(
+        "--folder", type=Path, help="where the stores stay, to be asked again; default: they go"
+    )
     chosen = parser.parse_args()
     print(machine())
     embedder, rows = Sampled(), list[list[object]]()
     for people in chosen.scopes:
-        with TemporaryDirectory(dir=chosen.folder) as folder:
-            fill(Path(folder), embedder, people, chosen.events)
-            with opened(Path(folder), embedder) as memory:
-                for name in _data.LANGUAGES:
-                    aim = TARGETS.get((chosen.events, people))
-                    rows.append(asked(memory, embedder, people, chosen.events, chosen.questions, name, aim))
+        with (
+            filled(chosen.folder, embedder, people, chosen.events) as folder,
+            opened(folder, embedder) as memory,
+        ):
+            for name in _data.LANGUAGES:
+                aim = TARGETS.get((chosen.events, people))
+                rows.append(asked(memory, embedder, people, chosen.events, chosen.questions, name, aim))
     table("Memory.recall, k=10, default embedder", HEAD, rows)
 
 

@@ -38,10 +38,11 @@ from _measure import (
 )
 
 from mnemolog import Memory
-from mnemolog.infra.compose import LOG_FILE, VIEWS_FOLDER
+from mnemolog.infra.compose import VIEWS_FOLDER
 from mnemolog.infra.log import SqliteEventLog
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
+from mnemolog.infra.vector_folder import LOG_FILE
 
 PEOPLE: Final = 100
 FILLED: Final = 20_000

@@ -15,6 +15,7 @@ import orjson
 from mnemolog.domain.errors import ErasedScope, IdempotencyConflict, VersionConflict
 from mnemolog.domain.events import Draft, Receipt, Recorded
 from mnemolog.projections.ports import Page
+from mnemolog.projections.private import private
 from mnemolog.projections.supervision import Background
 
 _SMALL: Final = 50
@@ -75,7 +76,8 @@ class Places:
         """Write what is known."""
         with self._lock:
             beside = self._file.with_suffix(f".{os.getpid()}")
-            beside.write_bytes(orjson.dumps(self._known))
+            with open(beside, "wb", opener=private) as file:
+                file.write(orjson.dumps(self._known))
             os.replace(beside, self._file)
             self._written = time.monotonic()
 

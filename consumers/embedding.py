@@ -157,13 +157,20 @@ class EmbeddingWorker:
         """Remove what was erased up to the head of the log, whatever is still to be embedded; the head."""
         return self._rows.erase(self._erasures)
 
-    def catch_up(self, to: int | None = None, timeout: float | None = None) -> int:
+    def catch_up(
+        self,
+        to: int | None = None,
+        timeout: float | None = None,
+        progress: Callable[[int, int], None] = lambda at, of: None,
+    ) -> int:
         """Step, in this thread, up to position `to` (default: the head) or the time limit in seconds."""
         target = self._log.head() if to is None else to
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.step() and (to is None or self.position < target):
+            progress(min(self.position, target), target)
             if deadline is not None and time.monotonic() >= deadline:
                 break
+        progress(min(self.position, target), target)
         return self.position
 
     @property

@@ -112,12 +112,12 @@ class Extracting:
         place = {"position": self.position, "waiting": waiting}
         self._places.put(self.extractor.version, place, dear=dear)
 
-    def catch_up(self) -> int:
+    def catch_up(self, progress: Callable[[int, int], None] = lambda at, of: None) -> int:
         """Look at everything that is in the log now; the position then."""
         with self._working:
             head = self._log.head()
             while self.position < head and self.run_once():
-                pass
+                progress(min(self.position, head), head)
             self.run_once(all_rest=True)
             return self.position
 

@@ -85,12 +85,12 @@ class Scanning:
             self._places.put(WORKER, self.position)
         return moved
 
-    def catch_up(self) -> int:
+    def catch_up(self, progress: Callable[[int, int], None] = lambda at, of: None) -> int:
         """Look at everything that is in the log now; the position then."""
         with self._working:
             head = self._log.head()
             while self.position < head and self.run_once():
-                pass
+                progress(min(self.position, head), head)
             return self.position
 
     def _found(self, heard: Heard) -> Iterator[Json]:

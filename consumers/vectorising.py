@@ -6,6 +6,7 @@ This module is imported with every store, so what brings numpy along is imported
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ UNINDEXED: Final = 10_000
 _PATIENCE: Final = 10.0
 """Seconds that an erasure waits for the process that has the index."""
 _LOOK: Final = 0.05
+_TRUSTED: Final = 1.0
+"""Seconds for which a reader believes that there are no vectors yet."""
+_TEXTS: Final = 64
+"""Embedded in one call."""
 _BACKOFF: Final = (0.5, 60.0)
 
 
@@ -45,6 +50,9 @@ class VectorFiles(Protocol):
 
     def erased_elsewhere(self) -> int | None:
         """Up to which position of the log the index of another process holds nothing erased; None: there is none."""
+
+    def close(self) -> None:
+        """Let go of what is kept between calls. What was handed out is closed by who has it. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +99,23 @@ class Vectorising:
         self._index: VectorIndex | None = None
         self._filler: IndexFiller | None = None
         self._looked = self._cleaned = 0
+        self._missed = -math.inf
         self._background = Background("vectors", self._go_round, log.wake, _BACKOFF)
         self._asked = Supervisor(*_BACKOFF)
 
     # Keeping up --------------------------------------------------------------------------------------------------
 
-    def catch_up(self, timeout: float | None = None) -> int:
+    def catch_up(
+        self,
+        timeout: float | None = None,
+        progress: Callable[[int, int], None] = lambda at, of: None,
+    ) -> int:
         """Embed and index, in this thread, up to the head of the log or the time limit; how far it is embedded."""
         if self._embedder is None or not self._log.head():
             return self._log.head()
         worker = self._open().worker
         target, deadline = self._log.head(), None if timeout is None else time.monotonic() + timeout
-        position = worker.catch_up(target, timeout)
+        position = worker.catch_up(target, timeout, progress)
         if deadline is None or time.monotonic() < deadline:
             self._fill()
         return position
@@ -119,6 +132,7 @@ class Vectorising:
             for part in (self._index, self._rows):
                 if part is not None:
                     part.close()
+            self._files.close()
 
     def _go_round(self) -> None:
         head = self._log.head()
@@ -168,7 +182,7 @@ class Vectorising:
         if (
             self._embedder is None
             or not question.strip()
-            or self._stored() is None
+            or self._stored(_TRUSTED) is None
             or not self._asked.is_due()
         ):
             return None
@@ -189,12 +203,32 @@ class Vectorising:
         opened = self._open()
         index = self._usable_index() if turns > self._exact_up_to else None
         if index is None:
-            if not opened.scan.holds(scopes):
+            change = opened.scan.change()
+            if not opened.scan.holds(scopes, change):
                 return None
-            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes)
+            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes, change)
         return by_index(
             opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
         )
+
+    def alike(self, texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
+        """Pairs of these texts, by their places, with a cosine of at least so much; none where nothing is embedded."""
+        if len(texts) < 2 or self._embedder is None or self._stored() is None or not self._asked.is_due():
+            return []
+        import numpy as np
+
+        try:
+            embed = self._open().embedder.embed
+            made = np.vstack([embed(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS)])
+        except StoreClosed:
+            raise
+        except Exception as error:
+            self._asked.crashed(error)
+            return []
+        self._asked.worked()
+        cosines = made @ made.T
+        near = np.argwhere(np.triu(cosines >= least, 1)).tolist()
+        return [(one, other, float(cosines[one, other])) for one, other in near]
 
     def _usable_index(self) -> VectorIndex | None:
         filler = self._following(make=False)
@@ -292,10 +326,12 @@ class Vectorising:
 
     # Opening -----------------------------------------------------------------------------------------------------
 
-    def _stored(self) -> VectorRows | None:
+    def _stored(self, trusted: float = 0.0) -> VectorRows | None:
+        """trusted: seconds for which it is believed that there are none; to look may take a connection."""
         with self._lock:
-            if self._rows is None:
+            if self._rows is None and time.monotonic() - self._missed >= trusted:
                 self._rows = self._files.rows(make=False)
+                self._missed = time.monotonic()
             return self._rows
 
     def _stored_index(self) -> VectorIndex | None:

@@ -38,6 +38,8 @@ class Layer(StrEnum):
     REFERENCE = "reference"
     """What a system of record holds: where to look it up."""
     MEMORY = "memory"
+    QUESTION = "question"
+    """What only a person can decide, as a question to ask."""
     RECALLED = "recalled"
     """Turns that a search found."""
     SUMMARY = "summary"
@@ -59,7 +61,8 @@ class Entry(NamedTuple):
     id: record id or event id; version: the record's version, 1 for events; who: what stands before the text;
     group: what the border says of the entries inside (a date), one border for each session and group; place: the
     order inside a layer; reference: shown instead of text that may not enter, or instead of all of a large one;
-    events: ids that must not be erased at the hand-over, besides `id`.
+    events: ids that must not be erased at the hand-over, besides `id`. others: records that it speaks of besides that
+    of its id, each with its version.
     """
 
     id: str
@@ -74,6 +77,7 @@ class Entry(NamedTuple):
     reference: str | None = None
     is_record: bool = False
     events: tuple[str, ...] = ()
+    others: tuple[tuple[str, int], ...] = ()
 
     @property
     def key(self) -> tuple[bool, str]:

@@ -20,7 +20,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What an erasure would destroy: ids only. counts: events per topic.
+    """What an erasure would destroy: ids only. events: those with content, each once; counts: the same per topic.
 
     evidence_left: events that a record cites and that stay (`keep_evidence=True`). twins: the record to erase and
     those that say the same.
@@ -54,6 +54,8 @@ class StoreResult:
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
     """The account of one erasure. complete is False whenever anything is still readable or could not be checked.
+
+    events: as in the plan, with what came between plan and erasure. A store counts what it held of them itself.
 
     pending: something is left to do; it is done when the memory is opened next.
     """

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHOWN: Final = 5
+
 
 class MnemologError(Exception):
     """Base of all errors of this package."""
@@ -9,6 +16,10 @@ class MnemologError(Exception):
 
 class InvalidInput(MnemologError, ValueError):
     """A value that the caller can mend: wrong form, missing zone, too large, missing tenant."""
+
+
+class NotKept(InvalidInput):
+    """The policy keeps no such text, whoever says it: say it without what the message names."""
 
 
 class VersionConflict(MnemologError):
@@ -77,6 +88,20 @@ class UnknownEventType(MnemologError):
 
 class ProjectionParked(MnemologError):
     """A read needs events that are parked. `mnemolog projections parked` lists them."""
+
+
+class RebuildRefused(MnemologError):
+    """A view that was built anew lacks more events than the live one, which stays. events: (position, reason) each."""
+
+    def __init__(self, view: str, events: Sequence[tuple[int, str]]) -> None:
+        shown = "; ".join(f"{position} ({reason})" for position, reason in events[:_SHOWN])
+        more = f" and {len(events) - _SHOWN} more" if len(events) > _SHOWN else ""
+        super().__init__(
+            f"{view} built anew lacks events that the live view has, so the live one stays; at positions {shown}"
+            f"{more}: mend the cause, or switch all the same with force=True (`mnemolog projections rebuild {view} "
+            f"--force`), after which `mnemolog projections parked {view}` lists them"
+        )
+        self.view, self.events = view, tuple(events)
 
 
 class ProjectionStalled(MnemologError):

@@ -197,6 +197,16 @@ class ConflictResolved(Event):
     reason: str | None = None
 
 
+@event("MergeReviewed")
+@dataclass(frozen=True, slots=True)
+class MergeReviewed(Event):
+    """A person compared this record with another one. decision: merge (it says what `other` says) or apart."""
+
+    decision: str = clear()
+    other: str = clear()
+    reason: str | None = None
+
+
 @event("QuarantineReviewed")
 @dataclass(frozen=True, slots=True)
 class QuarantineReviewed(Event):
@@ -411,7 +421,7 @@ HAPPENED: Final = frozenset(
 )
 MEMORY: Final = frozenset(
     "MemoryStated MemoryCorrected MemoryConfirmed MemoryDisputed MemoryRetracted".split()
-    + "ConflictResolved QuarantineReviewed CandidatesExtracted".split()
+    + "ConflictResolved MergeReviewed QuarantineReviewed CandidatesExtracted".split()
 )
 """The stream is the record."""
 STATEMENTS: Final = frozenset({"MemoryStated", "CandidatesExtracted"})

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from mnemolog.domain.korean import hangul_terms
@@ -72,8 +73,12 @@ _WITH_L: Final = "".join(chr(0xAC00 + 28 * at + 8) for at in range(399))
 """Syllables that end in ㄹ: with 게 behind them somebody promises (할게, 보낼게)."""
 
 
-def _cues(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+_pattern = cache(re.compile)
+"""Compiled when a text is read first, and not when the store is opened."""
+
+
+def _cues(*patterns: str) -> str:
+    return f"(?i){'|'.join(patterns)}"
 
 
 _CUES: Final = {
@@ -116,7 +121,7 @@ _CUES: Final = {
         r"\b(?:septem|octo|novem|decem)ber\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
         r"[월화수목금토일]요일|내일|모레|다음 ?주|이번 ?주|다음 ?달|[일이삼사오육칠팔구십]월|(?:천|백|억|만) ?원",
     ),
-    Mark.NAME: re.compile(
+    Mark.NAME: (
         r"(?<=[a-z,] )[A-Z][a-zA-Z]+|\b[a-z]+[A-Z]\w+|@\w+|[「『“].+?[」』”]|"
         r"\b\w+\.(?:py|md|ts|js|json|ya?ml|toml|sql|csv)\b"
     ),
@@ -158,7 +163,7 @@ def mark_of(sentence: str, of_person: bool) -> tuple[Mark | None, int]:
     for mark, cue in _CUES.items():
         if mark in OF_PERSONS and not of_person:
             continue
-        found = cue.search(sentence)
+        found = _pattern(cue).search(sentence)
         if found is not None:
             return mark, found.start()
     return None, 0

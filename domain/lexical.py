@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Final
@@ -59,13 +60,11 @@ _OTHER: Final = rf"[^\W{_HANGUL}{_HAN_KANA}{_JAMO}]"
 _GROUPED: Final = r"[0-9]{1,3}(?:,[0-9]{3}){1,4}(?![0-9,])"
 _ASCII_CHUNKS: Final = re.compile(r"\w+(?:[-']\w+){0,7}", re.ASCII)
 _ASCII_COMMA_CHUNKS: Final = re.compile(_GROUPED + "|" + _ASCII_CHUNKS.pattern, re.ASCII)
-_CHUNKS: Final = re.compile(
-    rf"[0-9]*[{_HANGUL}]+|[{_HAN_KANA}]+|{_GROUPED}|{_OTHER}+(?:[-'’]{_OTHER}+){{0,7}}"
-)
-_IS_HAN_KANA: Final = re.compile(f"[{_HAN_KANA}]").match
-_IS_HAN: Final = re.compile(
-    "[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-).match
+_CHUNKS: Final = rf"[0-9]*[{_HANGUL}]+|[{_HAN_KANA}]+|{_GROUPED}|{_OTHER}+(?:[-'’]{_OTHER}+){{0,7}}"
+_IS_HAN_KANA: Final = f"[{_HAN_KANA}]"
+_IS_HAN: Final = "[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_pattern = cache(re.compile)
+"""Those of all letters take as long to compile as ten modules: when a text is read first, not at the start."""
 _JUNK: Final = re.compile(rf"[A-Za-z0-9+/=_-]{{{_SUSPECT_LENGTH},}}")
 _CONTRACTED: Final = re.compile(r"'(?:s|d|m|t|ll|re|ve)$")
 _PIECES: Final = re.compile(r"[^\W_]+")
@@ -134,7 +133,7 @@ class _Words(dict[str, tuple[str, ...]]):
     def terms(self, chunk: str, asked: bool = False) -> Iterable[Term]:
         if "가" <= chunk[-1] <= "힣":
             return hangul_terms(chunk, asked)
-        if _IS_HAN_KANA(chunk):
+        if _pattern(_IS_HAN_KANA).match(chunk):
             return _han_kana_terms(chunk, asked)
         return self._word_terms(chunk[: 4 * MAX_TERM].replace("’", "'"))
 
@@ -164,7 +163,7 @@ def _chunks(text: str) -> list[str]:
         text = _JUNK.sub(lambda run: run[0][:MAX_TERM] + " ", text)
     if text.isascii():
         return (_ASCII_COMMA_CHUNKS if "," in text else _ASCII_CHUNKS).findall(text)
-    return _CHUNKS.findall(unicodedata.normalize("NFKC", text))
+    return _pattern(_CHUNKS).findall(unicodedata.normalize("NFKC", text))
 
 
 def _fold(word: str) -> str:
@@ -200,7 +199,7 @@ def _han_kana_terms(run: str, asked: bool) -> Iterable[Term]:
     if len(run) == 1:
         yield run, 1.0
     elif not asked:
-        yield from ((character, 1.0) for character in run if _IS_HAN(character))
+        yield from ((character, 1.0) for character in run if _pattern(_IS_HAN).match(character))
 
 
 def date_tokens(moment: datetime) -> str:

@@ -86,6 +86,7 @@ class GatePolicy:
     mode: full, or window: the log and the window of raw turns, and nothing that is derived from them. ceilings: the
     highest trust of what a role says; tools: the trust of named tools' outputs, instead of what their events say.
     expiry: days after which a kind is no longer read, unless it says so itself. systems: by name.
+    contested_within: minutes; said apart by no more, values of one slot from voices of equal authority are asked about.
     """
 
     mode: Literal["full", "window"] = "full"
@@ -94,6 +95,12 @@ class GatePolicy:
     tools: Mapping[str, Tier] = field(default_factory=lambda: MappingProxyType({}))
     expiry: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     systems: Mapping[str, SystemOfRecord] = field(default_factory=lambda: MappingProxyType({}))
+    contested_within: float = 10.0
+
+    @property
+    def contested_us(self) -> int:
+        """As microseconds."""
+        return round(self.contested_within * 60_000_000)
 
     @property
     def hash(self) -> str:

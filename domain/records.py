@@ -57,6 +57,10 @@ class Act(StrEnum):
     """A candidate that waits until a person decides."""
     DROPPED = "dropped"
     """A candidate that is not kept."""
+    MERGED = "merged"
+    """A person found that it says what another record says."""
+    PARTED = "kept apart"
+    """A person found that it says something else than another record."""
 
 
 GATED: Final = frozenset({Act.FOUND, Act.PROPOSED, Act.DROPPED})
@@ -75,6 +79,8 @@ class Status(StrEnum):
     HELD = "held"
     """It waits for a person, or its consent was taken back."""
     CURRENT = "current"
+    CONTESTED = "needs confirmation"
+    """Others of equal authority say something else of the same slot, and nothing decides: a person is asked."""
     SUPERSEDED = "superseded"
     OUTRANKED = "outranked"
     """Newer than what stands, but of lower authority."""
@@ -84,7 +90,7 @@ class Status(StrEnum):
     """Its valid time or its time to live is over."""
 
 
-READABLE: Final = frozenset({Status.CURRENT, Status.DISPUTED})
+READABLE: Final = frozenset({Status.CURRENT, Status.DISPUTED, Status.CONTESTED})
 """What a default read returns."""
 
 
@@ -113,7 +119,8 @@ class Assertion:
     """One memory event, as a row. A forgotten one keeps the first group of fields only.
 
     scope: the interned scope; tier: origin of the event; form: statement key of `content`;
-    rejected: the record ids that a resolution decided against.
+    rejected: the record ids that a resolution decided against, or the one that a merge is about.
+    voice: whose word it is, as far as that can be told: equal for what one person or one agent says.
     """
 
     position: int
@@ -146,6 +153,7 @@ class Assertion:
     reason: str | None = None
     evidence: tuple[Evidence, ...] = ()
     rejected: tuple[str, ...] = ()
+    voice: str | None = None
 
     @property
     def trust(self) -> Tier:
@@ -169,6 +177,9 @@ class Record:
     confidence: the writer's, times the share of its evidence that is left; lost: how much of it was erased.
     position: of the event that made it what it is; believed_to: when that ceased to be believed, None while it is.
     version: the highest of its stream, forgotten events included.
+    voice: whose word it is; confirmed: position of a person's last confirmation, 0 for none.
+    merged_into: the record that says the same, as a person decided; apart: those that do not. rivals: the other
+        records that it needs confirmation against.
     """
 
     id: str
@@ -209,8 +220,13 @@ class Record:
     down: int = 0
     subjects: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    voice: str | None = None
+    confirmed: int = 0
+    merged_into: str | None = None
+    apart: tuple[str, ...] = ()
     superseded_by: str | None = None
     supersedes: str | None = None
+    rivals: tuple[str, ...] = ()
 
     @property
     def slot(self) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ tokens that then hold no evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
 from mnemolog.domain.context import (
@@ -36,6 +36,7 @@ _TAGS: Final = {
     Layer.WORKING: "work",
     Layer.REFERENCE: "lookups",
     Layer.MEMORY: "facts",
+    Layer.QUESTION: "questions",
     Layer.RECALLED: "turns",
     Layer.SUMMARY: "summary",
     Layer.LANDMARK: "landmarks",
@@ -48,45 +49,54 @@ _ORDER: Final = list(Layer)
 _Border = tuple[Layer, str | None, str]
 
 
+class Costs:
+    """The tokens of entries and of their borders, each counted once.
+
+    line: those of a rendered entry and the end of its line, for a counter that knows many of them.
+    """
+
+    def __init__(self, count: TokenCounter, line: Callable[[Entry], int] | None = None) -> None:
+        self._count, self._line = count, line or (lambda entry: count(f"{render(entry)}\n"))
+        self._lines: dict[tuple[bool, str], int] = {}
+        self._openings: dict[_Border, int] = {}
+
+    def of(self, entry: Entry, borders: Container[_Border]) -> int:
+        """Of an entry, with its border where that is not among these."""
+        key, border = entry.key, _border(entry)
+        if key not in self._lines:
+            self._lines[key] = self._line(entry)
+        if border in borders:
+            return self._lines[key]
+        if border not in self._openings:
+            self._openings[border] = self._count(_opened(entry) + _closed(entry))
+        return self._lines[key] + self._openings[border]
+
+
 def assemble(
-    portions: Sequence[Portion], budget: int, count: TokenCounter, line: Callable[[Entry], int] | None = None
+    portions: Sequence[Portion], budget: int, count: TokenCounter, costs: Costs | None = None
 ) -> Assembly:
     """Fill the budget and write it down; what was written has at most `budget` tokens by `count`.
 
-    line: the tokens of a rendered entry and the end of its line, for a counter that knows many of them.
-    Raises InvalidInput when the budget does not even hold the frame.
+    costs: what is known already. Raises InvalidInput when the budget does not even hold the frame.
     """
     frame = count(HEADER + FOOTER)
     if budget < frame:
         raise InvalidInput(f"budget must be at least {frame} tokens, the size of an empty context")
-    borders: set[_Border] = set()
-    lines: dict[tuple[bool, str], int] = {}
-    openings: dict[_Border, int] = {}
-    measured = line or (lambda entry: count(f"{render(entry)}\n"))
-
-    def cost(entry: Entry) -> int:
-        key, border = entry.key, _border(entry)
-        if key not in lines:
-            lines[key] = measured(entry)
-        if border in borders:
-            return lines[key]
-        if border not in openings:
-            openings[border] = count(_opened(entry) + _closed(entry))
-        return lines[key] + openings[border]
-
-    filling = Filling(budget, cost, lambda entry: borders.add(_border(entry)), frame)
+    borders, known = set[_Border](), costs or Costs(count)
+    filling = Filling(
+        budget, lambda entry: known.of(entry, borders), lambda entry: borders.add(_border(entry)), frame
+    )
     left_out = fill(filling, portions)
     chosen = [Placed(entry, render(entry), tokens) for entry, tokens in filling.chosen]
     return written(chosen, left_out, budget, count)
 
 
-def fitting(entries: Iterable[Entry], room: float, count: TokenCounter) -> list[Entry]:
+def fitting(entries: Iterable[Entry], room: float, costs: Costs) -> list[Entry]:
     """The first entries that fit into so many tokens, with their borders, up to one that does not."""
     borders: set[_Border] = set()
     kept: list[Entry] = []
     for entry in entries:
-        room -= count(f"{render(entry)}\n")
-        room -= 0 if _border(entry) in borders else count(_opened(entry) + _closed(entry))
+        room -= costs.of(entry, borders)
         if room < 0:
             break
         borders.add(_border(entry))

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from heapq import nlargest
 from operator import add, attrgetter, mul
 from typing import Final, cast
 
-from mnemolog.domain.lexical import Matches, Term, bm25
-from mnemolog.domain.passages import place_of
+from mnemolog.domain.lexical import Matches
 from mnemolog.domain.records import READABLE, Status
 
 LEXICAL: Final = "lexical"
@@ -356,31 +355,6 @@ def reranked(scores: Sequence[float], count: int) -> list[float]:
     spread = moments.deviation or 1.0
     lifts = [RERANK_WEIGHT * (score - moments.mean) / spread for score in scores]
     return lifts + [min(lifts)] * (count - len(lifts))
-
-
-def with_passages(
-    whole: Matches, pieces: Matches, query: Sequence[Term]
-) -> tuple[dict[int, float], dict[int, float]]:
-    """BM25 of documents and of the passages of the large ones; a document is as good as its best passage.
-
-    A large text is one document however many passages it has: a word is as rare as the documents that have it are
-    few, and the average length is that of whole documents. So a long log does not make its words common; nor is a
-    passage lifted for being short, as it only was cut.
-    """
-    if not pieces.lengths:
-        return bm25(whole, query), {}
-    spread = {
-        term: len({*times, *(place_of(piece)[0] for piece in pieces.postings.get(term, ()))})
-        for term, times in whole.postings.items()
-    }
-    documents = bm25(replace(whole, spread=spread), query)
-    average = -(-whole.tokens // max(whole.docs, 1))
-    lengths = {piece: max(length, average) for piece, length in pieces.lengths.items()}
-    found = bm25(Matches(whole.docs, whole.tokens, pieces.postings, lengths, spread), query)
-    for piece, score in found.items():
-        position = place_of(piece)[0]
-        documents[position] = max(score, documents.get(position, 0.0))
-    return documents, found
 
 
 def best_passage(lexical: Mapping[int, float], dense: Mapping[int, float]) -> int:

@@ -1,7 +1,8 @@
 """Which statement is effective in a record, and which record stands in a slot. Pure, total, order of effect only.
 
 Inside a record acts take effect in log order, unless what stands has more authority. Between records of one slot:
-what holds at the time asked → human correction → higher authority → more recent (valid time, then position).
+what holds at the time asked → human correction → higher authority → more recent (valid time, then position); what
+different voices of equal authority say at about the same time is decided by a person (`contests`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mnemolog.domain.contests import Rank, Ranked, contested, rivals
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import (
@@ -23,9 +25,6 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
-
-Rank = tuple[bool, Tier]
-"""(a human correction or decision, authority)."""
 
 _LOWEST: Final[Rank] = (False, Tier.IMPORT)
 
@@ -42,6 +41,9 @@ class _Course:
     disputed: Assertion | None = None
     verified: str | None = None
     reason: str | None = None
+    confirmed: int = 0
+    merged_into: str | None = None
+    apart: set[str] = field(default_factory=set)
     outranked: set[str] = field(default_factory=set)
 
 
@@ -81,6 +83,8 @@ def _apply(course: _Course, row: Assertion) -> None:
         _retract(course, row)
     elif row.act is Act.DISPUTED:
         course.disputed = row
+    elif row.act in (Act.MERGED, Act.PARTED):
+        _compare(course, row)
     else:
         _confirm(course, row)
 
@@ -105,6 +109,17 @@ def _is_late(course: _Course, row: Assertion, order: int) -> bool:
     return order < course.order if gone is None else row.occurred_us < gone.occurred_us
 
 
+def _compare(course: _Course, row: Assertion) -> None:
+    """With other records: the last decision about each counts."""
+    course.apart -= set(row.rejected)
+    if row.act is Act.MERGED:
+        course.merged_into = row.rejected[0]
+        return
+    course.apart |= set(row.rejected)
+    if course.merged_into in row.rejected:
+        course.merged_into = None
+
+
 def _correct(course: _Course, row: Assertion) -> None:
     rank = (row.human, row.trust)
     merged = row if course.held is None else _merged(row, course.held)
@@ -112,6 +127,8 @@ def _correct(course: _Course, row: Assertion) -> None:
         course.outranked.add(row.event_id)
         course.held = course.held or merged
         return
+    if course.held is not None and course.held.form != row.form:
+        course.merged_into = None  # other words: they were never compared
     _hold(course, merged, rank, _order(merged))
     course.reason = row.reason
     _settle_dispute(course, row)
@@ -132,7 +149,10 @@ def _confirm(course: _Course, row: Assertion) -> None:
     course.verified = row.occurred_at
     _settle_dispute(course, row)
     rank = (row.human, row.trust)
-    if row.act is Act.CONFIRMED or not row.human or rank < course.rank:
+    if not row.human or rank < course.rank:
+        return
+    if row.act is Act.CONFIRMED:
+        course.confirmed = row.position
         return
     course.withdrawn, course.rank, course.ruling = None, rank, row.position
     course.order = max(course.order, row.occurred_us)
@@ -213,6 +233,9 @@ def _record(
         down=down,
         subjects=_subjects(ordered),
         evidence=evidence,
+        confirmed=course.confirmed,
+        merged_into=course.merged_into,
+        apart=tuple(sorted(course.apart)),
         **_carried(held),
     )
 
@@ -238,6 +261,7 @@ def _carried(held: Assertion) -> dict[str, Any]:
         "sensitivity": held.sensitivity or "normal",
         "consent": held.consent,
         "actor": held.actor,
+        "voice": held.voice or held.actor,
         "session": held.session,
         "occurred_at": held.occurred_at,
         "recorded_at": held.recorded_at,
@@ -330,19 +354,33 @@ def _effect(row: Assertion, course: _Course) -> str:
 # Between records ----------------------------------------------------------------------------------------------------
 
 
-def standing(peers: Sequence[Record], now_us: int) -> list[Record]:
+def standing(peers: Sequence[Record], now_us: int, within_us: int = 0) -> list[Record]:
     """Judge all records of one scope and group at a time (UTC microseconds): status, successor, predecessor.
 
-    Of those that hold at the time, one at most is current (or disputed); its duplicates, and what it superseded or
-    outranks, say so. What has outlived its time to live still stands before what it superseded: nothing stale returns.
+    Of those that hold at the time, one at most is current (or disputed), or several need confirmation; their
+    duplicates, and what they superseded or outrank, say so. What has outlived its time to live still stands before
+    what it superseded: nothing stale returns. within_us: apart in time by no more, voices contradict each other.
     """
     alive = [record for record in peers if record.status in (Status.ACTIVE, Status.DISPUTED)]
     ranked = _ranked([record for record in alive if _holds(record, now_us)])
     return [
-        *_chain(ranked, now_us),
+        *_chain(ranked, now_us, within_us),
         *(_outside(record, now_us) for record in alive if not _holds(record, now_us)),
         *(record for record in peers if record.status in (Status.RETRACTED, Status.FORGOTTEN, Status.HELD)),
     ]
+
+
+def stood(record: Record, judged: Record, twins: Sequence[Record]) -> Record:
+    """A record as `standing` judged it without its evidence. twins: its duplicates, best first."""
+    return replace(
+        record,
+        status=judged.status,
+        supersedes=judged.supersedes,
+        superseded_by=judged.superseded_by,
+        believed_to=judged.believed_to,
+        rivals=judged.rivals,
+        evidence=_together(record, twins),
+    )
 
 
 def standing_alone(
@@ -370,7 +408,7 @@ def _outside(record: Record, now_us: int) -> Record:
     return replace(record, status=Status.NOT_YET_VALID if ahead else Status.EXPIRED)
 
 
-def _ranked(records: Sequence[Record]) -> list[tuple[Record, Rank]]:
+def _ranked(records: Sequence[Record]) -> Ranked:
     """Best first; total, because positions differ."""
     rulings = [record for record in records if record.ruled]
     ranks = {
@@ -390,29 +428,52 @@ def _answers(record: Record, ruling: Record) -> bool:
     )
 
 
-def _chain(ranked: Sequence[tuple[Record, Rank]], now_us: int) -> Iterator[Record]:
+def _chain(ranked: Ranked, now_us: int, within_us: int) -> Iterator[Record]:
     if not ranked:
         return
-    winner, rank = ranked[0]
-    twins = [record for record, _ in ranked[1:] if record.form == winner.form]
-    others = [pair for pair in ranked[1:] if pair[0].form != winner.form]
-    yield replace(
-        winner,
-        status=_winning(winner, now_us),
-        supersedes=others[0][0].id if others else None,
-        evidence=_together(winner, twins),
-    )
+    ordered = _merged_last(ranked)
+    found = rivals(ordered, within_us, now_us)
+    winner, rank = next(pair for pair in ordered if pair[0].id == found[0].id)
+    forms = {one.form: one for one in found}
+    names = {one.id for one in found}
+    twins = [record for record, _ in ordered if record.form in forms and record.id not in names]
+    others = [pair for pair in ordered if pair[0].form not in forms]
+    leading = {one.id: _leading(one, twins, others, now_us) for one in found}
+    yield from contested(list(leading.values())) if len(found) > 1 else leading.values()
     for twin in twins:
-        yield replace(twin, status=Status.DUPLICATE, superseded_by=winner.id)
+        yield replace(twin, status=Status.DUPLICATE, superseded_by=forms[twin.form].id)
+    yield from _below(winner, rank, others)
+
+
+def _merged_last(ranked: Ranked) -> Ranked:
+    """What was merged into another one here stands behind it."""
+    names = {record.id for record, _ in ranked}
+    gone = [pair for pair in ranked if pair[0].merged_into in names]
+    return [*(pair for pair in ranked if pair[0].merged_into not in names), *gone]
+
+
+def _leading(one: Record, twins: Sequence[Record], others: Ranked, now_us: int) -> Record:
+    return replace(
+        one,
+        status=_winning(one, now_us),
+        supersedes=others[0][0].id if others else None,
+        evidence=_together(one, [twin for twin in twins if twin.form == one.form]),
+    )
+
+
+def _below(winner: Record, rank: Rank, others: Ranked) -> Iterator[Record]:
+    """What is not of the best, each linked with its neighbours."""
     above = winner
     for place, (record, lower) in enumerate(others, 1):
-        outranked = lower < rank and record.position > _since(winner)
+        outranked, later = lower < rank and record.position > _since(winner), record.position > above.position
         yield replace(
             record,
             status=Status.OUTRANKED if outranked else Status.SUPERSEDED,
             superseded_by=above.id,
             supersedes=others[place][0].id if place < len(others) else None,
-            believed_to=max(record.position, _since(above)),
+            believed_to=max(
+                record.position, _since(above), above.confirmed if later and lower == rank else 0
+            ),
         )
         above = record
 

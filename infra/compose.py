@@ -28,6 +28,7 @@ from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
 from mnemolog.domain.policy import GatePolicy, Policy
 from mnemolog.domain.scope import Scope
+from mnemolog.infra.adopted import adopted_policy
 from mnemolog.infra.blobs import SealedBlobs, open_blobs
 from mnemolog.infra.clock import SystemClock, UuidV7, zone_named
 from mnemolog.infra.gating import GateWorkers
@@ -35,11 +36,10 @@ from mnemolog.infra.leadership import LOCK_FILE, Leadership
 from mnemolog.infra.log.sqlite import SqliteEventLog
 from mnemolog.infra.marks import check_mark
 from mnemolog.infra.model_loading import embedder_of, extractors_of, reranking_of
-from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.vault import EnvironmentRootKey, FileRootKey, RootKeyProvider, Vault, open_vault
-from mnemolog.infra.vector_folder import VectorFolder
+from mnemolog.infra.vector_folder import LOG_FILE, VectorFolder
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections import turns_view
@@ -65,7 +65,6 @@ if TYPE_CHECKING:  # they bring numpy or a driver along, which an empty store ha
     Log = SqliteEventLog | PostgresEventLog
     Views = SqliteViews | PostgresViews
 
-LOG_FILE: Final = "log.db"
 KEYS_FILE: Final = "keys.db"
 VIEWS_FOLDER: Final = "views"
 BLOBS_FOLDER: Final = "blobs"
@@ -116,7 +115,7 @@ class Store:
     gate: GateWorkers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records = RecordTables(self.curated)
+        self.records = RecordTables(self.curated, lambda: self.policy.gate)
         directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,9 +81,17 @@ class GateWorkers:
         found = [one.stored() for one in scan(text, SCANNERS)]
         return {"findings": tuple(found), "signs": tuple(sorted({sign.rule for sign in signs}))}
 
-    def catch_up(self) -> int:
+    def catch_up(self, progress: Callable[[int, int], None] = lambda at, of: None) -> int:
         """Look, in this thread, at everything that is in the log now; the lowest position then."""
-        return min([self.scanning.catch_up(), *(one.catch_up() for one in self.extracting)])
+        workers: list[Scanning | Extracting] = [self.scanning, *self.extracting]
+        reached = []
+        for before, one in enumerate(workers):
+
+            def tell(at: int, of: int, before: int = before) -> None:
+                progress(before * of + at, len(workers) * of)
+
+            reached.append(one.catch_up(tell))
+        return min(reached)
 
     def lags(self) -> Iterator[tuple[str, str, int]]:
         """Name, version and position of each."""

@@ -19,11 +19,11 @@ from pydantic_settings import PydanticBaseSettingsSource
 
 from mnemolog.domain.errors import AnotherLog, CorruptStore, InvalidInput, StoreInUse, StoreMoved
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
+from mnemolog.infra.adopted import adopted_policy
 from mnemolog.infra.compose import Store
 from mnemolog.infra.gating import PLACES_FILE
 from mnemolog.infra.log.verification import tree_head
 from mnemolog.infra.marks import ARRIVING, MOVED, Mark, read_mark
-from mnemolog.infra.policies import adopted_policy
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.vector_folder import INDEX_FOLDER, VectorFolder
 from mnemolog.projections import catalog
@@ -232,13 +232,19 @@ class _Move:
         if target is None:
             return 0
         with closing(target):
+            count = 0
             if source is not None:
                 with closing(source):
-                    return target.take_over(source)
-            for space in target.spaces():
-                target.drop_space(space)
-            target.purge()
-        return 0
+                    count = target.take_over(source)
+            else:
+                for space in target.spaces():
+                    target.drop_space(space)
+            if not target.purge():
+                raise StoreInUse(
+                    "somebody reads the vectors of the target, so bytes of what it held before would stay: "
+                    "end that, then run it again"
+                )
+        return count
 
     def _views(self, step: str) -> None:
         """Folded anew from the log that came, unless they were so by a run that was cut off afterwards."""

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from mnemolog.domain.errors import StoreUnavailable
+from mnemolog.projections.private import made_private
 
 FILE = "places.db"
 
@@ -34,7 +35,8 @@ class DatabasePlaces:
         self, path: Path | None = None, *, connect: Callable[[], Any] | None = None, schema: str = ""
     ):
         if connect is None:
-            self._engine = create_engine(f"sqlite:///{path}")
+            assert path is not None
+            self._engine = create_engine(f"sqlite:///{made_private(path)}")
             event.listen(self._engine, "connect", _durable)
         else:
             self._engine = create_engine("postgresql+psycopg://", creator=connect, pool_pre_ping=True)
@@ -83,7 +85,9 @@ class DatabasePlaces:
             raise
         except DBAPIError as error:
             said = str(error.orig).partition("\n")[0]
-            raise StoreUnavailable(f"the place of a reader cannot be kept now ({said}): free it") from error
+            raise StoreUnavailable(
+                f"the place of a reader cannot be kept now ({said}): see to the disk or the database, then retry"
+            ) from error
 
 
 def _durable(connection: Any, _: object) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
 
 from mnemolog.domain.errors import InvalidInput
-from mnemolog.domain.events import PolicyAdopted
 from mnemolog.domain.policy import Policy
-from mnemolog.projections.ports import Page
 
 MAX_CHARACTERS: Final = 65_536
-_PAGE: Final = 100
-_ADOPTIONS: Final = frozenset({PolicyAdopted.topic})
 
 DEFAULT_DOCUMENT: Final = """\
 # What Mnemolog does when nobody has adopted anything else.
@@ -25,11 +21,12 @@ version: 1
 memory:
   mode: full           # or window: only the log and the window of raw turns
   kinds: [fact, preference, episode, procedure, constraint, reference]
-  extractor: any       # or the one version that counts, such as rules-2
+  extractor: any       # or the one version that counts, such as rules-3
   least_confidence: 0.7
   confirm: []          # kinds that a person is asked about before they are kept
   confirm_explicit: false  # also what somebody asked to remember
   expiry: {}           # days after which a kind is no longer read: {episode: 180}
+  contested_within: 10 # minutes between equal voices that contradict each other: a person is asked
 trust:
   floors:              # the lowest origin that may state a kind
     fact: trusted_tool
@@ -116,34 +113,17 @@ def read_policy(path: Path) -> str:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
 
 
-class PolicyLog(Protocol):
-    """What the loader needs of the log."""
-
-    def read(self, after: int, limit: int, *, topics: frozenset[str] | None = None) -> Page: ...
-
-
-def adopted(log: PolicyLog) -> PolicyAdopted | None:
-    """The policy document that was adopted last."""
-    found, after = None, 0
-    while True:
-        page = log.read(after, _PAGE, topics=_ADOPTIONS)
-        found = next((e.event for e in reversed(page.events) if isinstance(e.event, PolicyAdopted)), found)
-        if len(page.events) < _PAGE:
-            return found
-        after = page.position
-
-
-def adopted_policy(log: PolicyLog) -> Policy | None:
-    """The policy that decides, as its adopted document says."""
-    found = adopted(log)
-    return None if found is None else parse_policy(found.document)
-
-
 def policy_document(policy: Policy) -> str:
     """A document that says the same as the policy, without comments."""
     from mnemolog.infra.policy_schema import written
 
-    return str(yaml.safe_dump(written(policy), sort_keys=False, allow_unicode=True))
+    lines: dict[str, Any] = {
+        "sort_keys": False,
+        "allow_unicode": True,
+        "default_flow_style": None,
+        "width": 110,
+    }
+    return str(yaml.safe_dump(written(policy), **lines))
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -22,6 +22,7 @@ from mnemolog.domain.policy import (
     plain,
 )
 from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.records import RECORD_KINDS
 from mnemolog.domain.summaries import WindowRule
 
 Kind = Literal["fact", "preference", "episode", "procedure", "constraint", "reference"]
@@ -97,6 +98,7 @@ class _Memory(_Part):
     confirm: list[Kind] = []
     confirm_explicit: bool = _ADMISSION.confirm_explicit
     expiry: dict[Kind, Annotated[float, Field(gt=0, le=36_500)]] = {}
+    contested_within: Annotated[float, Field(ge=0, le=525_600)] = DEFAULT.gate.contested_within
 
 
 class _Ceilings(_Part):
@@ -195,6 +197,7 @@ def _gate(values: Mapping[str, Any]) -> GatePolicy:
         tools=_tiers(trust["tools"]),
         expiry=MappingProxyType(memory["expiry"]),
         systems=MappingProxyType(systems),
+        contested_within=memory["contested_within"],
     )
 
 
@@ -225,6 +228,12 @@ def _reading(values: Mapping[str, Any]) -> ReadingPolicy:
     return ReadingPolicy(everybody, frozenset(values["personal"]))
 
 
+def _readers(reading: ReadingPolicy) -> dict[str, Any]:
+    """Roles that read all kinds are not named."""
+    kinds = {role: kinds for role, kinds in reading.kinds.items() if kinds != frozenset(RECORD_KINDS)}
+    return {"kinds": plain(kinds), "personal": plain(reading.personal)}
+
+
 def written(policy: Policy) -> dict[str, Any]:
     """The values of a document that says the same as the policy."""
     gate, admission = policy.gate, policy.gate.admission
@@ -239,6 +248,7 @@ def written(policy: Policy) -> dict[str, Any]:
             "confirm": given["confirm"],
             "confirm_explicit": admission.confirm_explicit,
             "expiry": plain(gate.expiry),
+            "contested_within": plain(gate.contested_within),
         },
         "trust": {
             "floors": given["floors"],
@@ -250,7 +260,7 @@ def written(policy: Policy) -> dict[str, Any]:
         "topics": given["topics"],
         "personal": {"secret": admission.secrets, **_handlings(admission)},
         "consent": {"on_withdrawal": policy.on_withdrawal},
-        "reading": plain(policy.reading),
+        "reading": _readers(policy.reading),
         "systems": plain(gate.systems),
         "context": plain(policy.context),
         "summaries": plain(policy.summaries),

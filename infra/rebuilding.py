@@ -1,5 +1,7 @@
 """Views rebuilt by processes of their own: folding then uses every core, and readers keep theirs.
 
+Of a log that is folded in seconds this process takes its share, while another one is still starting.
+
 A process takes one view after the other: it reads a name a line, folds, and answers with a line for each step. It is
 one more process on the data directory, so that all that is promised of several processes holds.
 """
@@ -18,7 +20,7 @@ from typing import IO, Any, Final
 import orjson
 from pydantic import SecretStr
 
-from mnemolog.domain.errors import StoreUnavailable
+from mnemolog.domain.errors import RebuildRefused, StoreUnavailable
 from mnemolog.infra.compose import open_store
 from mnemolog.infra.settings import Settings
 
@@ -35,14 +37,26 @@ def rebuild_in_processes(
     processes: int,
     batch_size: int | None,
     progress: Progress,
+    here: Callable[[str], None] | None = None,
+    *,
+    force: bool = False,
 ) -> None:
-    """Rebuild these views, the first named first. Raises StoreUnavailable where one could not be rebuilt."""
-    order = {"path": str(path.resolve()), "settings": _plain(settings), "batch_size": batch_size}
+    """Rebuild these views, the first named first. Raises StoreUnavailable where one could not be, RebuildRefused.
+
+    here: rebuilds a view in this process, whose thread then is one more to take views, and begins with the first.
+    """
+    how = {"batch_size": batch_size, "force": force}
+    order = {"path": str(path.resolve()), "settings": _plain(settings), **how}
     waiting: SimpleQueue[str] = SimpleQueue()
     for name in names:
         waiting.put(name)
+    first = waiting.get_nowait() if here else None
     with ThreadPoolExecutor(processes) as pool:
         runs = [pool.submit(_work, orjson.dumps(order), waiting, progress) for _ in range(processes)]
+        with suppress(Empty):
+            while here and first:
+                here(first)
+                first = waiting.get_nowait()
     for run in runs:
         run.result()
 
@@ -68,6 +82,8 @@ def _follow(name: str, answers: IO[bytes], progress: Progress) -> None:
     """Read what the process says of a view until it is done."""
     for line in answers:
         answer = orjson.loads(line)
+        if "lacks" in answer:
+            raise RebuildRefused(name, [tuple(one) for one in answer["lacks"]])
         if "failed" in answer:
             raise StoreUnavailable(
                 f"view {name!r} could not be rebuilt ({answer['failed']}): see the disk, retry"
@@ -91,8 +107,11 @@ def serve() -> None:
         for line in sys.stdin.buffer:
             name, head = line.decode().strip(), store.log.head()
             try:
-                store.runner.rebuild(name, given["batch_size"], lambda at, of: _tell(at=(at, of), done=False))
+                tell = lambda at, of: _tell(at=(at, of), done=False)  # noqa: E731
+                store.runner.rebuild(name, given["batch_size"], tell, force=given["force"])
                 _tell(at=(head, head), done=True)
+            except RebuildRefused as error:
+                _tell(lacks=error.events)
             except Exception as error:
                 _tell(failed=f"{type(error).__name__}: {error}")
     finally:

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from mnemolog.domain.errors import StoreClosed
 from mnemolog.infra.settings import Settings
 
 if TYPE_CHECKING:  # they bring numpy along, which an empty store has no use for
+    from mnemolog.infra.index.server import ServerIndex
     from mnemolog.infra.vectors import StoredVectors
     from mnemolog.projections.vectors import VectorIndex
 
+LOG_FILE: Final = "log.db"
 VECTORS_FILE: Final = "vectors.db"
 INDEX_FOLDER: Final = "index"
 
 
-@dataclass(frozen=True, slots=True)
 class VectorFolder:
     """The vectors and the index: in files of a data directory, or in servers. Neither is made before it is needed.
 
     leads: whether this process leads the directory.
     """
 
-    path: Path
-    settings: Settings
-    leads: Callable[[], bool]
+    def __init__(self, path: Path, settings: Settings, leads: Callable[[], bool]) -> None:
+        self.path, self.settings, self.leads = path, settings, leads
+        self._lock, self._closed = Lock(), False
+        self._server: ServerIndex | None = None
 
     def rows(self, *, make: bool) -> StoredVectors | None:
         file, database = self.path / VECTORS_FILE, self.settings.database
         if database is not None:
-            return _database_rows(*database, file, make=make)
+            return _database_rows(*database, make=make)
         if not make and not file.exists():
             return None
         from mnemolog.infra.vectors import sqlite_vectors
@@ -41,7 +44,7 @@ class VectorFolder:
 
     def index(self, *, make: bool) -> VectorIndex | None:
         if self.settings.qdrant_url is not None:
-            return _server_index(self.settings, make=make)
+            return self._server_index(make=make)
         folder = self.path / INDEX_FOLDER
         if not self._has_folder or not self.leads():
             return None
@@ -52,9 +55,34 @@ class VectorFolder:
         return EdgeIndex(folder)
 
     def tidy(self) -> None:
-        """Remove an index folder that is in use no more: nobody would erase in it."""
-        if not self._has_folder and self.leads():
+        """Remove files of this memory that are in use no more: nobody would erase in them.
+
+        Where the log is in a database, but the directory has one too, the vectors are of the latter: another memory,
+        which is open as that another time. They stay.
+        """
+        if not self.leads():
+            return
+        if not self._has_folder:
             rmtree(self.path / INDEX_FOLDER, ignore_errors=True)
+        others = self.settings.database_url is not None and (self.path / LOG_FILE).exists()
+        if self.settings.database is not None and not others:
+            for end in ("", "-wal", "-shm"):
+                (self.path / f"{VECTORS_FILE}{end}").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the vector server. Idempotent."""
+        with self._lock:
+            self._closed = True
+            if self._server is not None:
+                self._server.close()
+
+    def _server_index(self, *, make: bool) -> VectorIndex | None:
+        """One for as long as this is open: a client costs much to make. It is given out only when it can be used."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed("the vector index was closed: open the memory anew")
+            index = self._server = self._server or _server_index(self.settings)
+        return index if make or index.is_begun() else None
 
     @property
     def _has_folder(self) -> bool:
@@ -70,17 +98,14 @@ class VectorFolder:
         return erased_to(folder)
 
 
-def _database_rows(url: str, schema: str, file: Path, *, make: bool) -> StoredVectors | None:
-    """The rows beside the log. file: where a release that knew no such rows kept vectors that nobody would erase."""
+def _database_rows(url: str, schema: str, *, make: bool) -> StoredVectors | None:
     from mnemolog.infra.postgres.vectors import has_vectors, postgres_vectors
 
-    for one in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
-        one.unlink(missing_ok=True)
     schema = f"{schema}_vectors"
     return postgres_vectors(url, schema) if make or has_vectors(url, schema) else None
 
 
-def _server_index(settings: Settings, *, make: bool) -> VectorIndex | None:
+def _server_index(settings: Settings) -> ServerIndex:
     from mnemolog.infra.index.server import ServerIndex, connect
     from mnemolog.infra.postgres.connecting import turn
 
@@ -88,8 +113,4 @@ def _server_index(settings: Settings, *, make: bool) -> VectorIndex | None:
     assert settings.database is not None
     key = None if settings.qdrant_key is None else settings.qdrant_key.get_secret_value()
     url, name = settings.database[0], f"{settings.database[1]}_vectors"
-    index = ServerIndex(connect(settings.qdrant_url, key), name, lambda: turn(url, f"{name}/index"))
-    if make or index.space is not None:
-        return index
-    index.close()
-    return None
+    return ServerIndex(connect(settings.qdrant_url, key), name, lambda: turn(url, f"{name}/index"))

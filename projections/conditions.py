@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mnemolog.domain.errors import StoreInUse
+from mnemolog.domain.errors import RebuildRefused, StoreInUse
+from mnemolog.projections.parking import ParkedEvent
 from mnemolog.projections.supervision import Trouble
 
 
@@ -60,6 +61,14 @@ def led_otherwise(name: str) -> StoreInUse:
         f"the process that leads this memory keeps view {name!r} in another version: "
         "run the same release of mnemolog in all processes, or close the others"
     )
+
+
+def refuse_worse(name: str, new: Sequence[ParkedEvent], live: Sequence[ParkedEvent]) -> None:
+    """Raises RebuildRefused where the new view lacks more events than the live one."""
+    if len(new) > len(live):
+        known = {row.position for row in live}
+        lacks = [row for row in new if row.position not in known]
+        raise RebuildRefused(name, [(row.position, row.reason or row.state.value) for row in lacks])
 
 
 def stalled(name: str, position: int, target: int) -> str:

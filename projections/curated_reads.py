@@ -5,13 +5,14 @@ Every call is given the numbers of the scopes that the caller sees (`ScopeTable.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
-from mnemolog.domain.lexical import ranked
+from mnemolog.domain.contests import after_merges
+from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.records import (
     READABLE,
     Assertion,
@@ -20,10 +21,13 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
-from mnemolog.domain.revision import chronicle, settle, standing
+from mnemolog.domain.revision import chronicle, settle, standing, stood
 from mnemolog.projections.curated import Curated, held
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
 from mnemolog.projections.lexical import LexicalIndex
+
+if TYPE_CHECKING:
+    from mnemolog.projections.record_tables import Judged
 
 _Group = tuple[int, str]
 
@@ -31,8 +35,10 @@ _Group = tuple[int, str]
 class CuratedView:
     """Reads of one connection's view. All answers hold what `scopes` may see, and nothing hints at the rest."""
 
-    def __init__(self, curated: Curated) -> None:
+    def __init__(self, curated: Curated, policy: Callable[[], GatePolicy] | None = None) -> None:
+        """policy: the one that decides when a read begins; that of the projection where not given."""
         self._curated, self._tables = curated, curated.tables
+        self._policy = policy or (lambda: curated.policy)
         # Built once: composing a statement costs more than running it.
         records = select(curated.tables.records)
         c = curated.tables.records.c
@@ -83,45 +89,28 @@ class CuratedView:
         if believed_at is None:
             c = self._tables.records.c
             query = select(self._tables.records).where(c.scope.in_(scopes))
-            judged = _judge(self._read(conn, query), microseconds(now))
+            judged = self._judge(self._read(conn, query), microseconds(now))
         else:
             judged = self._believed(conn, scopes, now, believed_at)
         wanted = _wanted(kinds, statuses, include_history)
         return sorted(filter(wanted, judged), key=lambda record: record.position)
-
-    def search(
-        self,
-        conn: Connection,
-        scopes: Collection[int],
-        query: str,
-        now: datetime,
-        *,
-        limit: int = 10,
-        kinds: Collection[str] | None = None,
-        include_history: bool = False,
-    ) -> list[tuple[Record, float]]:
-        """Records with words of the query and their BM25 inside these scopes; best first, of equals the newer."""
-        terms = self._curated.analyzer.query(query)
-        scores = dict(self._curated.lexical.search(conn, sorted(scopes), terms))
-        found = self._numbered(conn, list(scores), scopes)
-        judged = {r.id: r for r in self._judged(conn, list(found.values()), microseconds(now))}
-        wanted = _wanted(kinds, None, include_history)
-        kept = {n: judged[r.id] for n, r in found.items() if wanted(judged[r.id])}
-        best = ranked({n: scores[n] for n in kept}, lambda n: kept[n].position, limit)
-        return [(kept[number], score) for number, score in best]
 
     @property
     def lexical(self) -> LexicalIndex:
         """The index of the records by their numbers."""
         return self._curated.lexical
 
-    def numbered(
-        self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], now: datetime
+    def whole(
+        self, conn: Connection, numbers: Sequence[int], scopes: Collection[int], judged: Judged
     ) -> dict[int, Record]:
-        """These records, judged."""
-        found = self._numbered(conn, numbers, scopes)
-        judged = {record.id: record for record in self._judged(conn, list(found.values()), microseconds(now))}
-        return {number: judged[record.id] for number, record in found.items()}
+        """These records with what they say and rest on, standing as they were judged."""
+        twins = {number: judged.twins.get(judged.records[number].id, ()) for number in numbers}
+        found = self._numbered(conn, [*numbers, *(one for each in twins.values() for one in each)], scopes)
+        return {
+            number: stood(found[number], judged.records[number], [found[one] for one in twins[number]])
+            for number in numbers
+            if number in found
+        }
 
     def peers(
         self,
@@ -142,11 +131,11 @@ class CuratedView:
         return self._judged(conn, [record], microseconds(now))
 
     def same_said(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[str]:
-        """Other records of these scopes that say what this one says, in whatever slot."""
+        """Other records of these scopes that say what this one says, in whatever slot, or were merged into it."""
         c = self._tables.records.c
         form = select(c.form).where(c.id == record_id).scalar_subquery()
         words = select(c.content).where(c.id == record_id).scalar_subquery()
-        alike = or_(c.form == form, c.content == words)
+        alike = or_(c.form == form, c.content == words, c.merged_into == record_id)
         same = select(c.id).where(alike, c.id != record_id, c.scope.in_(scopes)).order_by(c.id)
         return list(conn.execute(same).scalars())
 
@@ -171,7 +160,22 @@ class CuratedView:
         return {row.number: record_from(row) for row in rows}
 
     def _judged(self, conn: Connection, records: Sequence[Record], now_us: int) -> list[Record]:
-        """These records and all their peers, judged."""
+        """These records, what they were merged into, and all their peers, judged."""
+        known = self._with_peers(conn, records)
+        while missing := _unread(known):
+            found = [record for scope, ids in missing.items() for record in self._by_id(conn, scope, ids)]
+            known += [
+                one for one in self._with_peers(conn, found) if one.id not in {each.id for each in known}
+            ]
+            if not found:
+                break
+        return self._judge(known, now_us)
+
+    def _by_id(self, conn: Connection, scope: int, ids: Sequence[str]) -> list[Record]:
+        rows = conn.execute(self._ids, {"ids": list(ids), "scopes": [scope]})
+        return [record_from(row) for row in rows]
+
+    def _with_peers(self, conn: Connection, records: Sequence[Record]) -> list[Record]:
         groups: dict[int, set[str]] = {}
         for record in records:
             if record.group is not None:
@@ -181,7 +185,19 @@ class CuratedView:
             for chunk in chunks(sorted(named)):
                 rows = conn.execute(self._peers, {"scope": scope, "groups": chunk})
                 peers += map(record_from, rows)
-        return _judge(peers, now_us)
+        return peers
+
+    def _judge(self, records: Sequence[Record], now_us: int) -> list[Record]:
+        within = self._policy().contested_us
+        groups: dict[_Group, list[Record]] = {}
+        loose = []
+        for record in records:
+            if record.group is None:
+                loose.append(record)
+            else:
+                groups.setdefault((record.scope, record.group), []).append(record)
+        judged = [each for peers in groups.values() for each in standing(peers, now_us, within)]
+        return [record for _, record in after_merges([(one.id, one) for one in (*loose, *judged)])]
 
     def _believed(
         self, conn: Connection, scopes: Collection[int], now: datetime, position: int
@@ -196,7 +212,7 @@ class CuratedView:
         erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
         withdrawn = self._curated.gatekeeper.withdrawn(conn, scopes)
         settled = [settle(each, erased) for each in self._curated.gatekeeper.weighed(conn, rows).values()]
-        return _judge([held(r) if r.scope in withdrawn else r for r in settled], microseconds(now))
+        return self._judge([held(r) if r.scope in withdrawn else r for r in settled], microseconds(now))
 
     def _assertions(
         self, conn: Connection, records: Sequence[str], scopes: Collection[int]
@@ -210,15 +226,14 @@ def _among(column: Column[Any], name: str) -> ColumnElement[bool]:
     return column.in_(bindparam(name, expanding=True))
 
 
-def _judge(records: Sequence[Record], now_us: int) -> list[Record]:
-    groups: dict[_Group, list[Record]] = {}
-    loose = []
-    for record in records:
-        if record.group is None:
-            loose.append(record)
-        else:
-            groups.setdefault((record.scope, record.group), []).append(record)
-    return loose + [judged for peers in groups.values() for judged in standing(peers, now_us)]
+def _unread(known: Sequence[Record]) -> dict[int, list[str]]:
+    """By scope, what of these was merged into and is not among them."""
+    ids = {record.id for record in known}
+    missing: dict[int, list[str]] = {}
+    for record in known:
+        if record.merged_into is not None and record.merged_into not in ids:
+            missing.setdefault(record.scope, []).append(record.merged_into)
+    return missing
 
 
 def _wanted(kinds: Collection[str] | None, statuses: Collection[Status] | None, include_history: bool) -> Any:

@@ -22,12 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from mnemolog.domain.envelope import Envelope
 from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.events import (
+    ConflictResolved,
     Event,
     Json,
     MemoryCorrected,
     MemoryStated,
+    MergeReviewed,
     QuarantineReviewed,
     Recorded,
     Undecodable,
@@ -54,8 +57,11 @@ _ACTS: Final = {
     "CandidatesExtracted": Act.FOUND,
 }
 _DECISIONS: Final = {"approve": Act.APPROVED, "reject": Act.REJECTED, "edit": Act.EDITED}
+_MERGES: Final = {"merge": Act.MERGED, "apart": Act.PARTED}
+_USERS: Final = (Tier.USER_INFERRED, Tier.USER_STATED)
 _ASSERTION: Final = tuple(f.name for f in fields(Assertion))
-_RECORD: Final = tuple(f.name for f in fields(Record) if f.name not in ("superseded_by", "supersedes"))
+_JUDGED: Final = frozenset({"superseded_by", "supersedes", "rivals"})
+_RECORD: Final = tuple(f.name for f in fields(Record) if f.name not in _JUDGED)
 _ASSERTION_VALUES: Final = attrgetter(*_ASSERTION)
 _RECORD_VALUES: Final = attrgetter(*_RECORD)
 _BIG: Final = (
@@ -67,6 +73,7 @@ _BIG: Final = (
     "expires_us",
     "ruling",
     "believed_to",
+    "confirmed",
 )
 _SMALL: Final = ("version", "scope", "tier", "trust", "authority", "lost", "up", "down")
 _FLAGS: Final = ("forgotten", "human", "ruled")
@@ -174,7 +181,18 @@ def _said_by(recorded: Recorded) -> Values:
         "subjects": tuple(sorted(envelope.subjects)),
         "occurred_at": envelope.occurred_at,
         "occurred_us": microseconds(envelope.occurred_at),
+        "voice": _voice(envelope),
     }
+
+
+def _voice(envelope: Envelope) -> str:
+    """Whose word it is. In a user's own scope, what is said by a user is said by that one."""
+    scope = envelope.scope
+    if scope.user is not None and envelope.origin in _USERS:
+        return scope.user
+    if scope.agent is not None and envelope.origin is Tier.AGENT:
+        return scope.agent
+    return envelope.clear.get("voice") or envelope.actor
 
 
 def _frame(recorded: Recorded, scope: int) -> Values:
@@ -193,12 +211,12 @@ def _frame(recorded: Recorded, scope: int) -> Values:
 
 def _decision(recorded: Recorded) -> Act:
     event = recorded.event
-    said = (
-        event.decision if isinstance(event, QuarantineReviewed) else recorded.envelope.clear.get("decision")
-    )
-    if said not in _DECISIONS:
-        raise InvalidInput(f"decision must be approve, reject or edit, not {said!r}")
-    return _DECISIONS[said]
+    known = _MERGES if recorded.envelope.topic == MergeReviewed.topic else _DECISIONS
+    decides = isinstance(event, QuarantineReviewed | MergeReviewed)
+    said = event.decision if decides else recorded.envelope.clear.get("decision")  # type: ignore[union-attr]
+    if said not in known:
+        raise InvalidInput(f"decision must be {' or '.join(known)}, not {said!r}")
+    return known[said]
 
 
 def _said(event: Event, sources: Sequence[str]) -> Values:
@@ -219,7 +237,9 @@ def _said(event: Event, sources: Sequence[str]) -> Values:
             said["entity"], said["attribute"] = event.slot
     if isinstance(event, MemoryStated):
         said |= {"consent": event.consent, "confidence": event.confidence}
-    said["rejected"] = tuple(getattr(event, "rejected", ()))
+    said["rejected"] = (event.other,) if isinstance(event, MergeReviewed) else ()
+    if isinstance(event, ConflictResolved):
+        said["rejected"] = tuple(event.rejected)
     return said
 
 
@@ -277,6 +297,7 @@ def record_row(record: Record, number: int) -> tuple[Any, ...]:
         (_RECORD.index("trust"), int(record.trust)),
         (_RECORD.index("authority"), int(record.authority)),
         (_RECORD.index("subjects"), _json(record.subjects)),
+        (_RECORD.index("apart"), _json(record.apart)),
         (_RECORD.index("evidence"), _json([_packed(e) for e in record.evidence])),
     ):
         values[place + 1] = packed
@@ -288,7 +309,7 @@ def record_from(row: Row[Any]) -> Record:
     values.pop("number", None)
     values["status"] = Status(values["status"])
     values["trust"], values["authority"] = Tier(values["trust"]), Tier(values["authority"])
-    values["subjects"] = _tuple(values["subjects"])
+    values["subjects"], values["apart"] = _tuple(values["subjects"]), _tuple(values["apart"])
     values["evidence"] = unpacked(values["evidence"])
     return Record(**values)
 

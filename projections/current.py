@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, select
 
+from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.records import Record
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.projections.curated import Curated
@@ -33,10 +34,16 @@ class CurrentRecords:
     """
 
     def __init__(
-        self, views: ViewStore, curated: Curated, clock: Clock, *, advance: Callable[[], None] = lambda: None
+        self,
+        views: ViewStore,
+        curated: Curated,
+        clock: Clock,
+        policy: Callable[[], GatePolicy] | None = None,
+        *,
+        advance: Callable[[], None] = lambda: None,
     ) -> None:
         self._views, self._curated, self._clock, self._advance = views, curated, clock, advance
-        self._view = CuratedView(curated)
+        self._view = CuratedView(curated, policy)
         self._file: ViewFile | None = None
         self._seen: dict[int, int] = {}
         self._noted: dict[int, int] = {}

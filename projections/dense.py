@@ -70,9 +70,8 @@ class DenseScan:
         order = best(found.positions, found.cosines, k)
         return list(zip(found.positions[order].tolist(), found.cosines[order].tolist(), strict=True))
 
-    def holds(self, scopes: Collection[ScopeIds]) -> bool:
-        """Whether there is any vector in these scopes."""
-        change = self._rows.change()
+    def holds(self, scopes: Collection[ScopeIds], change: int) -> bool:
+        """Whether there is any vector in these scopes. change: as of `scores`."""
         matrices = [self._matrix(scope, kind) for scope in scopes for kind in Kind]
         before = sum(matrix.bytes for matrix in matrices)
         found = [matrix.refresh(change) for matrix in matrices]
@@ -91,10 +90,12 @@ class DenseScan:
             self._held.clear()
             self._samples.clear()
 
-    def spread(self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind) -> Moments:
-        """Mean and deviation of the cosines of these scopes, by the first vectors of each."""
+    def spread(
+        self, query: QueryVector, scopes: Collection[ScopeIds], kind: Kind, change: int | None = None
+    ) -> Moments:
+        """Mean and deviation of the cosines of these scopes, by the first vectors of each. change: as of `scores`."""
         query.require(self.space)
-        change = self._rows.change()
+        change = self._rows.change() if change is None else change
         parts = [self._sample(scope, kind, change) for scope in scopes]
         return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
 
@@ -167,9 +168,8 @@ class Cosines:
         return Scores(turns, (nearest - chance).astype(np.float32))
 
 
-def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds]) -> Cosines:
+def by_scan(scan: DenseScan, query: QueryVector, scopes: Collection[ScopeIds], change: int) -> Cosines:
     """Every cosine in these scopes, exactly."""
-    change = scan.change()
     turns, windows, records, passages = (scan.scores(query, scopes, kind, change) for kind in Kind)
     return Cosines(turns, windows, records, passages)
 
@@ -189,9 +189,10 @@ def by_index(
         nearest(rows, index, query, some, limit, kind)
         for kind, some in ((Kind.TURN, scopes), (Kind.WINDOW, scopes), (Kind.PASSAGE, held))
     )
-    records = scan.scores(query, scopes, Kind.RECORD)
-    spread = scan.spread(query, scopes, Kind.TURN), scan.spread(query, scopes, Kind.WINDOW)
-    return Cosines(turns, windows, records, passages, (*spread, moments(records.cosines)))
+    change = scan.change()
+    records = scan.scores(query, scopes, Kind.RECORD, change)
+    spread = tuple(scan.spread(query, scopes, kind, change) for kind in (Kind.TURN, Kind.WINDOW))
+    return Cosines(turns, windows, records, passages, (spread[0], spread[1], moments(records.cosines)))
 
 
 def nearest(

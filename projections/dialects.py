@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import sqlalchemy
 from sqlalchemy import BigInteger, Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 Integer: Final = BigInteger().with_variant(sqlalchemy.Integer(), "sqlite")
 """64 bits: positions and microseconds. SQLite has only those, and its row ids go by this name alone."""
@@ -18,6 +18,8 @@ String: Final = sqlalchemy.String().with_variant(sqlalchemy.String(collation="C"
 def insert(conn: Connection, table: Table) -> sqlite.Insert:
     """An INSERT that knows ON CONFLICT. The two are used alike: name the columns of the conflict."""
     if conn.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
         return postgresql.insert(table)  # type: ignore[return-value]
     return sqlite.insert(table)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemolog.domain.errors import MnemologError
+from mnemolog.domain.errors import MnemologError, StoreUnavailable
 
 Floats = NDArray[np.float32]
 
@@ -24,7 +24,7 @@ class SpaceMismatch(MnemologError):
         self.ours, self.theirs = ours, theirs
 
 
-class EmbedderFailed(MnemologError):
+class EmbedderFailed(StoreUnavailable):
     """The embedder gave no vectors, or wrong ones. `retryable`: the same call may work later."""
 
     def __init__(self, reason: str, *, retryable: bool = False) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import Act, Status
+from mnemolog.domain.records import GATED, Act, Status
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_rows import unpacked
 
@@ -60,11 +60,17 @@ def of_event(conn: Connection, curated: Curated, event: str, scopes: Collection[
 
 
 def in_scopes(
-    conn: Connection, curated: Curated, scopes: Collection[int], decisions: Sequence[Decision], limit: int
+    conn: Connection,
+    curated: Curated,
+    scopes: Collection[int],
+    decisions: Sequence[Decision],
+    limit: int,
+    *,
+    newest: bool = False,
 ) -> list[OutcomeRow]:
-    """What came to one of these decisions, oldest first."""
+    """What came to one of these decisions, oldest first, or newest."""
     wanted = curated.gatekeeper.tables.outcomes.c.verdict.in_([int(one) for one in decisions])
-    return _rows(conn, curated, wanted, scopes, limit)
+    return _rows(conn, curated, wanted, scopes, limit, newest=newest)
 
 
 def counts(conn: Connection, curated: Curated) -> list[tuple[Decision, tuple[str, ...], int]]:
@@ -88,7 +94,8 @@ def oldest_waiting(conn: Connection, curated: Curated) -> str | None:
 def acts_of_people(conn: Connection, curated: Curated) -> dict[str, int]:
     """How often people corrected, approved, rejected, edited, ... what is remembered, by act."""
     a = curated.tables.assertions.c
-    query = select(a.act, func.count().label("times")).where(a.human, a.act != Act.STATED).group_by(a.act)
+    decided = a.act.not_in([Act.STATED, *GATED])
+    query = select(a.act, func.count().label("times")).where(a.human, decided).group_by(a.act)
     return {row.act: row.times for row in conn.execute(query)}
 
 
@@ -103,12 +110,28 @@ def of_topic(
     return sorted((record, scope) for record, scope in conn.execute(query))
 
 
+def withdrawals(conn: Connection, curated: Curated, after: int) -> list[tuple[str, str, str | None]]:
+    """What persons took back behind a position and did not give again: tenant, person, topic (None: all memory)."""
+    c, s = curated.gatekeeper.tables.consents.c, curated.scopes.table.c
+    query = select(c.person, c.topic, c.granted).where(c.position > after).order_by(c.position)
+    last = {(row.person, row.topic): row.granted for row in conn.execute(query)}
+    theirs = select(s.user, s.tenant).where(s.user.in_({person for person, _ in last}))
+    tenants = {row.user: row.tenant for row in conn.execute(theirs)}
+    return [
+        (tenants[person], person, topic or None)
+        for (person, topic), granted in last.items()
+        if not granted and person in tenants
+    ]
+
+
 def _rows(
     conn: Connection,
     curated: Curated,
     condition: ColumnElement[bool],
     scopes: Collection[int],
     limit: int | None = None,
+    *,
+    newest: bool = False,
 ) -> list[OutcomeRow]:
     o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
     said = (
@@ -126,7 +149,8 @@ def _rows(
         o.event_id, o.position, o.record, o.scope, o.source, o.verdict, o.why, o.voices, o.trust, o.topic,
         o.extractor, o.rule, o.asked, *said,
     ).where(a.event_id == o.event_id, o.scope.in_(scopes), condition)  # fmt: skip
-    return [_outcome(row) for row in conn.execute(query.order_by(o.position).limit(limit))]
+    order = o.position.desc() if newest else o.position
+    return [_outcome(row) for row in conn.execute(query.order_by(order).limit(limit))]
 
 
 def _outcome(row: Any) -> OutcomeRow:

@@ -199,7 +199,8 @@ class Gatekeeper:
         self, conn: Connection, rows: Mapping[str, Sequence[Assertion]]
     ) -> dict[str, tuple[list[Assertion], dict[str, Verdict]]]:
         found = {record: (list(each), dict[str, Verdict]()) for record, each in rows.items()}
-        gated = [record for record, each in rows.items() if any(row.act in GATED for row in each)]
+        every = bool(self.gate.consents)  # what is about one of them falls with it, however it was said
+        gated = [record for record, each in rows.items() if every or any(row.act in GATED for row in each)]
         if gated:
             judged = self._judged(conn, gated)
             scopes = {rows[record][0].scope for record in gated}

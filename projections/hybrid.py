@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.dense import Cosines
     from mnemolog.projections.lexical import LexicalIndex
     from mnemolog.projections.questions import Nearness
-    from mnemolog.projections.record_tables import RecordTables
+    from mnemolog.projections.record_tables import Judged, RecordTables
     from mnemolog.projections.turn_tables import TurnTables
     from mnemolog.projections.turns import Turns
 
@@ -76,7 +76,7 @@ class _Asked:
     at: Places
     words: _Wording
     table: TurnTable | None
-    records: RecordTable
+    judged: Judged
     cosines: Cosines | None
 
 
@@ -106,8 +106,9 @@ class HybridSearch:
         if not found and question.facts.strict:
             found = self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
         if not asked.words.passages:
-            return Ranking(found, None)
-        return Ranking(found, _best_passages(asked, {one.candidate.key for one in found}))
+            return Ranking(found, None, asked.judged)
+        best = _best_passages(asked, {one.candidate.key for one in found})
+        return Ranking(found, best, asked.judged)
 
     def _asked(self, question: Question, at: Places) -> _Asked:
         terms = self._analyzer.query(question.text)
@@ -122,7 +123,7 @@ class HybridSearch:
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
         limit, size = max(BEST, question.k), turns.docs + pieces.docs
         cosines = self._near.cosines(question.text, scopes, size, limit) if scopes else None
-        return _Asked(question, at, words, table, judged.table, cosines)
+        return _Asked(question, at, words, table, judged, cosines)
 
     def _worded(
         self,
@@ -156,7 +157,8 @@ class HybridSearch:
     def _ranked(self, asked: _Asked) -> list[Ranked]:
         question, filters = asked.question, asked.question.filters
         pool = self._whole(asked) if asked.words.found.docs <= WHOLE else self._best(asked)
-        records = asked.records if filters.sees_history else asked.records.some(asked.records.readable)
+        table = asked.judged.table
+        records = table if filters.sees_history else table.some(table.readable)
         both = Pool.of(pool.turns, records)
         lexical = [
             asked.words.turns.spread_over(pool.turns.positions),

@@ -16,6 +16,7 @@ from mnemolog.domain.scope import ScopeIds
 
 if TYPE_CHECKING:  # brings numpy along
     from mnemolog.projections.dense import Cosines
+    from mnemolog.projections.record_tables import Judged
 
 
 class Nearness(Protocol):
@@ -101,10 +102,12 @@ class Ranking:
     """The best, best first. The key of a turn is its position, that of a record minus its number.
 
     passages: position → number of the passage that answers best, of turns that are large; None where none is.
+    judged: the records of the scopes, as they stand.
     """
 
     ranked: Sequence[Ranked]
     passages: Mapping[int, int] | None
+    judged: Judged
 
 
 __all__ = ["NO_FILTERS", "Filters", "Nearness", "Places", "Question", "Ranking"]

@@ -7,14 +7,16 @@ the reader's now, but only from one bound in time to the next, so between two of
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
 
 from mnemolog.domain.blueprint import Aspect, aspect_of
+from mnemolog.domain.contests import after_merges
+from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
 from mnemolog.domain.revision import standing, standing_alone
@@ -32,7 +34,8 @@ KIND_ORDER: Final = ("constraint", "preference", "procedure", "fact", "reference
 
 _SKETCHED: Final = (
     "id", "scope", "status", "version", "position", "kind", "group", "form", "trust", "authority", "ruled", "ruling",
-    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at", "sensitivity",
+    "human", "order_us", "from_us", "to_us", "expires_us", "session", "occurred_at", "sensitivity", "voice",
+    "confirmed", "merged_into",
 )  # fmt: skip
 """What `domain.revision.standing` judges by, what ranks, and what a context says of a record."""
 _BOUNDS: Final = ("from_us", "to_us", "expires_us")
@@ -45,16 +48,20 @@ _NEVER: Final = float("inf")
 class Judged:
     """Every record of some scopes by its number in the view, without its content and what it rests on.
 
-    It holds from `since` to before `until`, in UTC microseconds. table: the same for ranking.
+    It holds from `since` to before `until`, in UTC microseconds. table: the same for ranking. twins: the numbers of
+    those that say the same as a record that stands, by its id.
     """
 
     records: Mapping[int, Record]
     table: RecordTable
+    twins: Mapping[str, Sequence[int]]
     since: float = -_NEVER
     until: float = _NEVER
+    within_us: int = 0
+    """How far apart in time voices contradict each other, by the policy that it was judged under."""
 
-    def holds(self, now_us: int) -> bool:
-        return self.since <= now_us < self.until
+    def holds(self, now_us: int, within_us: int) -> bool:
+        return self.since <= now_us < self.until and self.within_us == within_us
 
     def current(self) -> list[tuple[int, Record]]:
         """What a context may carry: readable records by kind, then authority, then the newest first."""
@@ -75,20 +82,25 @@ class _Table:
     def size(self) -> int:
         return sum(map(len, self.groups))
 
-    def at(self, now_us: int) -> Judged:
+    def at(self, now_us: int, within_us: int) -> Judged:
         judged = self.judged
-        if judged is None or not judged.holds(now_us):
+        if judged is None or not judged.holds(now_us, within_us):
             place = bisect_right(self.bounds, now_us)
             edges = [-_NEVER, *self.bounds, _NEVER]
-            records = {n: record for peers in self.groups for n, record in _standing(peers, now_us)}
-            judged = self.judged = _judged(records, self.lengths, edges[place], edges[place + 1])
+            each = [pair for peers in self.groups for pair in _standing(peers, now_us, within_us)]
+            made = _judged(dict(after_merges(each)), self.lengths, edges[place], edges[place + 1])
+            judged = self.judged = replace(made, within_us=within_us)
         return judged
 
 
 class RecordTables:
     """The records of the scopes that were asked for last. Thread-safe."""
 
-    def __init__(self, curated: Curated, kept: int = KEPT_RECORDS) -> None:
+    def __init__(
+        self, curated: Curated, policy: Callable[[], GatePolicy] | None = None, kept: int = KEPT_RECORDS
+    ) -> None:
+        """policy: the one that decides when a read begins; that of the projection where not given."""
+        self._policy = policy or (lambda: curated.policy)
         self._tables = Kept[frozenset[ScopeIds], _Table](kept)
         self._aspects = Kept[tuple[str, int], tuple[Aspect | None]](kept)
         self._lexical = curated.lexical
@@ -115,7 +127,7 @@ class RecordTables:
             rows = conn.execute(self._sketched, numbers).fetchall()
             table = _table(changes, rows, self._lexical.lengths(conn, [row[0] for row in rows]))
             self._tables.put(name, table, table.size, epoch)
-        return table.at(microseconds(now))
+        return table.at(microseconds(now), self._policy().contested_us)
 
     def texts(self, conn: Connection, scopes: Collection[int]) -> dict[int, str]:
         """What the records of these scopes say, by number. Nothing of it is kept."""
@@ -145,7 +157,11 @@ class RecordTables:
 def _judged(records: Mapping[int, Record], lengths: Mapping[int, int], since: float, until: float) -> Judged:
     from mnemolog.projections.ranking import RecordTable
 
-    return Judged(records, RecordTable.of(records, lengths), since, until)
+    twins: dict[str, list[int]] = {}
+    for number, record in records.items():
+        if record.status is Status.DUPLICATE and record.superseded_by is not None:
+            twins.setdefault(record.superseded_by, []).append(number)
+    return Judged(records, RecordTable.of(records, lengths), twins, since, until)
 
 
 def _table(changes: _Changes, rows: Sequence[Row[Any]], lengths: Mapping[int, int]) -> _Table:
@@ -161,11 +177,12 @@ def _table(changes: _Changes, rows: Sequence[Row[Any]], lengths: Mapping[int, in
     return _Table(changes, list(groups.values()), lengths, sorted(bounds))
 
 
-def _standing(peers: Sequence[tuple[int, _Values]], now_us: int) -> list[tuple[int, Record]]:
+def _standing(peers: Sequence[tuple[int, _Values]], now_us: int, within_us: int) -> list[tuple[int, Record]]:
     """Most records have no peers, and need no comparing."""
     if len(peers) > 1:
         numbers = {values["id"]: number for number, values in peers}
-        return [(numbers[r.id], r) for r in standing([Record(**values) for _, values in peers], now_us)]
+        judged = standing([Record(**values) for _, values in peers], now_us, within_us)
+        return [(numbers[record.id], record) for record in judged]
     ((number, values),) = peers
     times = values["from_us"], values["to_us"], values["expires_us"]
     status = standing_alone(values["status"], *times, now_us)

@@ -20,7 +20,7 @@ from mnemolog.domain.errors import (
     StoreClosed,
     StoreUnavailable,
 )
-from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_otherwise, stalled
+from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_otherwise, refuse_worse, stalled
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
@@ -154,11 +154,21 @@ class Runner:
                 # The head afterwards: other processes append, and advance the view, meanwhile.
                 return lane if position <= self._log.head() else None
 
-    def rebuild(self, name: str, batch_size: int | None = None, progress: Progress | None = None) -> None:
-        """Fold the whole log into a new file beside the live one, then switch all readers to it at once."""
+    def rebuild(
+        self,
+        name: str,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        """Fold the whole log into a new file beside the live one, then switch all readers to it at once.
+
+        Raises RebuildRefused where the new one lacks more events than the live one; not with `force`.
+        """
         shared = self._projection(name)
         with self._rebuilds[name]:
-            self._build(name, shared, batch_size or self._batch_size, progress)
+            self._build(name, shared, batch_size or self._batch_size, progress, worse=force)
 
     def _renew(self, name: str) -> None:
         """Rebuild a stale view, once, however many threads find it stale."""
@@ -166,7 +176,16 @@ class Runner:
             if self._lane(name).stale:
                 self._build(name, self._projection(name), self._batch_size, None)
 
-    def _build(self, name: str, shared: SharedProjection, batch_size: int, progress: Progress | None) -> None:
+    def _build(
+        self,
+        name: str,
+        shared: SharedProjection,
+        batch_size: int,
+        progress: Progress | None,
+        *,
+        worse: bool = True,
+    ) -> None:
+        """worse: also switch to a view that lacks more events than the live one, which cannot stay."""
         head = self._log.head()
         file = self._views.create_shadow(name, shared.projection.version)
         lane = Lane(self._log, self._views, shared, file, self._clock, batch_size, place=self._place)
@@ -176,7 +195,7 @@ class Runner:
             while lane.position < head and lane.advance():
                 if progress is not None:
                     progress(min(lane.position, head), head)
-            self._switch(name, lane)
+            self._switch(name, lane, worse=worse)
         except BaseException:
             self._abandon(lane)
             raise
@@ -189,7 +208,7 @@ class Runner:
             lane.closed = True
             self._views.drop(lane.file)
 
-    def _switch(self, name: str, new: Lane) -> None:
+    def _switch(self, name: str, new: Lane, *, worse: bool) -> None:
         """Nobody sees a position go backwards: the new view first reaches what the old one showed."""
         old = self._lanes.get(name)
         if old is None:
@@ -199,8 +218,14 @@ class Runner:
             target = max(old.position, self._log.head())
             while new.position < target and new.advance():
                 pass
+            if not (worse or old.stale):
+                refuse_worse(name, self._parked(new), self._parked(old))
             self._activate(new)
             old.closed = True
+
+    def _parked(self, lane: Lane) -> list[ParkedEvent]:
+        with self._views.connect_to(lane.file) as conn:
+            return lane.parking.rows(conn)
 
     def _activate(self, lane: Lane) -> None:
         with lane.lock, self._switching:
@@ -263,7 +288,9 @@ class Runner:
         except Exception as error:
             if not self._views.is_unavailable(error):
                 raise
-            raise ProjectionStalled(f"view {lane.file.name!r} cannot be written: check the disk") from error
+            raise ProjectionStalled(
+                f"view {lane.file.name!r} cannot be written: check its disk, or its database"
+            ) from error
         if not moved and lane.position < target:
             self._log.wait(lane.position, min(self._poll, left))
 

@@ -120,12 +120,6 @@ def window(
     return _members(conn, inside & (MEMBERS.c.position >= first))
 
 
-def window_first(conn: Connection, scopes: Collection[int], session: str) -> int | None:
-    """Position of the first raw turn in the window; None where the window is empty."""
-    found = window(conn, scopes, session)
-    return found[0].position if found else None
-
-
 # For the worker ---------------------------------------------------------------------------------------------------
 
 

@@ -39,8 +39,8 @@ class TurnTables:
 
         name = frozenset(scopes.values())
         known = self._tables.get(name) or TurnTable()
-        if len(known) == found.docs == 0:
-            return known
+        if (len(known), known.tokens) == (found.docs, found.tokens):
+            return known  # what an erasure took was forgotten with it
         table = self._with_more(conn, scopes, known)
         if (len(table), table.tokens) != (found.docs, found.tokens):
             table = self._with_more(conn, scopes, TurnTable())

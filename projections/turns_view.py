@@ -12,9 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
 
 from mnemolog.domain.events import Json
-from mnemolog.domain.lexical import Analyzer
 from mnemolog.projections.dialects import JsonSql, json_sql
-from mnemolog.projections.lexical import LexicalIndex
 from mnemolog.projections.turns import FEEDBACK, SESSION_EVENTS, TURNS
 
 _PER_STATEMENT: Final = 500
@@ -108,40 +106,6 @@ class FeedbackRow:
     comment: str | None
 
 
-class TurnsView:
-    """Needs the index and the analyzer that the projection was made with."""
-
-    def __init__(self, index: LexicalIndex, analyzer: Analyzer) -> None:
-        self._index, self._analyzer = index, analyzer
-
-    def search(
-        self,
-        conn: Connection,
-        scopes: Collection[int],
-        query: str,
-        *,
-        since_us: int | None = None,
-        until_us: int | None = None,
-        limit: int = 50,
-    ) -> list[tuple[TurnRow, float]]:
-        """Turns of these scopes with a word of the query and their BM25, best first; newer first among equals.
-
-        since_us is included, until_us is not.
-        """
-        terms = self._analyzer.query(query)
-        hits = self._index.search(conn, sorted(scopes), terms) if terms and scopes else []
-        found: list[tuple[TurnRow, float]] = []
-        size = limit if since_us is None and until_us is None else _PER_STATEMENT
-        for some in _chunks(hits, min(size, _PER_STATEMENT)):
-            rows = at(conn, [position for position, _ in some], scopes)
-            found += [
-                (rows[p], score) for p, score in some if p in rows and _within(rows[p], since_us, until_us)
-            ]
-            if len(found) >= limit:
-                break
-        return found[:limit]
-
-
 def at(conn: Connection, positions: Sequence[int], scopes: Collection[int]) -> dict[int, TurnRow]:
     """The turns at these positions that belong to these scopes."""
     found = {}
@@ -190,11 +154,6 @@ def by_ids(conn: Connection, event_ids: Sequence[str], scopes: Collection[int]) 
     """The turns with these event ids that belong to these scopes."""
     found = [row for some in _chunks(event_ids) for row in _turns(conn, scopes, TURNS.c.event_id.in_(some))]
     return {row.event_id: row for row in found}
-
-
-def by_call(conn: Connection, session: str, call_id: str, scopes: Collection[int]) -> list[TurnRow]:
-    """The call and the results with this call id in a session, in log order."""
-    return _turns(conn, scopes, (TURNS.c.session == session) & (TURNS.c.call_id == call_id))
 
 
 def recent(
@@ -254,12 +213,6 @@ def _turn(row: Row[Any]) -> TurnRow:
     values[_ERROR] = bool(values[_ERROR])
     values[_BLOB] = None if values[_BLOB] is None else json.loads(values[_BLOB])
     return TurnRow._make(values)
-
-
-def _within(row: TurnRow, since_us: int | None, until_us: int | None) -> bool:
-    return (since_us is None or row.occurred_us >= since_us) and (
-        until_us is None or row.occurred_us < until_us
-    )
 
 
 def _sessions(conn: Connection, condition: ColumnElement[bool]) -> list[SessionRow]:

@@ -300,7 +300,7 @@ class VectorIndex(Protocol):
         """The change number up to which it is on disk."""
 
     def exclusively(self) -> AbstractContextManager[None]:
-        """No other process changes it inside. Raises StoreUnavailable where another one does not get done."""
+        """No other process changes it inside. Raises StoreInUse where another one does not get done."""
 
     def begin(self, space: str, dimensions: int, identity: str) -> None:
         """Start an empty index beside the present one; `apply` fills it, `activate` switches searches to it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -34,11 +34,13 @@ from mnemolog.domain.gate.candidates import Candidate, stored
 from mnemolog.domain.normalise import slot_key, statement_key
 from mnemolog.domain.policy import DEFAULT, GatePolicy
 from mnemolog.domain.principal import Role, Tier
+from mnemolog.domain.records import READABLE, Status
 from mnemolog.domain.scope import ANY, Scope, ScopeIds
 from mnemolog.infra.stem import default_analyzer
 from mnemolog.infra.views.lexical import SqliteLexicalIndex
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_reads import CuratedView
+from mnemolog.projections.record_tables import RecordTables
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LATER = datetime(2026, 12, 1, tzinfo=UTC)
@@ -222,9 +224,15 @@ class Reader:
         records = self.view.records(self.conn, self.scopes, self.now, **options)  # type: ignore[arg-type]
         return [record.content for record in records]
 
-    def found(self, query: str, **options: object) -> list[str | None]:
-        hits = self.view.search(self.conn, self.scopes, query, self.now, **options)  # type: ignore[arg-type]
-        return [record.content for record, _ in hits]
+    def found(self, query: str, statuses: Collection[Status] = READABLE) -> list[str | None]:
+        """What the records with a word of the query say, best first."""
+        hits = self.view.lexical.search(self.conn, sorted(self.scopes), self.curated.analyzer.query(query))
+        judged = RecordTables(self.curated).of(
+            self.conn, self.curated.scopes.visible(self.conn, self.scope), self.now, 0
+        )
+        numbers = [number for number, _ in hits if number in judged.records]
+        records = self.view.whole(self.conn, numbers, self.scopes, judged)
+        return [records[n].content for n in numbers if records[n].status in statuses]
 
 
 @contextmanager

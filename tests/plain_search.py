@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from mnemolog import Memory
-from mnemolog.domain.lexical import bm25
+from mnemolog.domain.lexical import Matches, Term, bm25
+from mnemolog.domain.passages import place_of
 from mnemolog.domain.records import microseconds
 from mnemolog.domain.retrieval import (
     DENSE,
@@ -22,7 +23,6 @@ from mnemolog.domain.retrieval import (
     moments_of,
     named_authors,
     retrieve,
-    with_passages,
 )
 from mnemolog.domain.revision import standing
 from mnemolog.projections import hybrid, turns_view
@@ -182,3 +182,28 @@ def _allows(filters: Filters, row: Sketch) -> bool:
         and (filters.tool is None or (row.tool or "").casefold() == filters.tool.casefold())
         and filters.bounds.covers(row.occurred_us)
     )
+
+
+def with_passages(
+    whole: Matches, pieces: Matches, query: Sequence[Term]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """BM25 of documents and of the passages of the large ones; a document is as good as its best passage.
+
+    A large text is one document however many passages it has: a word is as rare as the documents that have it are
+    few, and the average length is that of whole documents. So a long log does not make its words common; nor is a
+    passage lifted for being short, as it only was cut.
+    """
+    if not pieces.lengths:
+        return bm25(whole, query), {}
+    spread = {
+        term: len({*times, *(place_of(piece)[0] for piece in pieces.postings.get(term, ()))})
+        for term, times in whole.postings.items()
+    }
+    documents = bm25(replace(whole, spread=spread), query)
+    average = -(-whole.tokens // max(whole.docs, 1))
+    lengths = {piece: max(length, average) for piece, length in pieces.lengths.items()}
+    found = bm25(Matches(whole.docs, whole.tokens, pieces.postings, lengths, spread), query)
+    for piece, score in found.items():
+        position = place_of(piece)[0]
+        documents[position] = max(score, documents.get(position, 0.0))
+    return documents, found

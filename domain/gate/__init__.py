@@ -1,5 +1,5 @@
 """The gate: what a text states, what must not be kept of it, and what becomes of each candidate. All of it pure.
 
-`extract(Source)` gives candidates. `examine(text, scanners)` gives the findings and signs of the text, once; with what is
-known of the event they make `SourceFacts`. `admit(candidate, facts, policy, known)` gives the `Outcome`, with its reasons.
+`extract(Source)` gives candidates; with what is known of the event and its text (`SourceFacts`), `admit` judges each on its
+own, with its reasons. `weigh` takes all of one record together, with what people decided and agree to.
 """

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Final, Literal, overload
 
 from mnemolog.domain.gate.candidates import Candidate, Span
-from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Scanner, Sign, Sort, mask, scan
-from mnemolog.domain.normalise import normal_form, slot_key, statement_key
+from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Sign, Sort, mask
+from mnemolog.domain.normalise import normal_form
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import RECORD_KINDS
 
@@ -107,6 +107,10 @@ class AdmissionPolicy:
     burst_factor: float = 5.0
     burst_least: int = 20
 
+    def handling(self, sort: Sort) -> Handling:
+        """What happens to a statement with this in it."""
+        return self.secrets if sort is Sort.SECRET else self.identifiers.get(sort, "redact")
+
 
 DEFAULT_ADMISSION: Final = AdmissionPolicy()
 assert set(_FLOORS) == set(RECORD_KINDS)
@@ -116,53 +120,29 @@ assert set(_FLOORS) == set(RECORD_KINDS)
 class SourceFacts:
     """What is known about the event that a candidate was found in, and about whoever brought it.
 
-    tier: of the event; lineage: of everything that it rests on itself. origin: one id for what counts as one voice.
-    findings, signs: of its text, see `examine`. injected: where it repeats what memory put in. consents: topics that
-    the subject agreed to; withdrawn: consent was taken back. recent, usual: candidates of this origin in the present
-    window and in an ordinary one.
+    tier: of the event, which is no higher than that of anything it rests on. findings, signs: of its text. injected:
+    where it repeats what memory put in. consents: topics that the subject agreed to. recent, usual: candidates of this
+    origin in the present hour and in an ordinary one.
     """
 
     text: str
     role: str
     tier: Tier
-    origin: str
     findings: tuple[Finding, ...] = ()
     signs: tuple[Sign, ...] = ()
-    lineage: tuple[Tier, ...] = ()
     injected: tuple[Span, ...] = ()
     consents: frozenset[str] = frozenset()
-    withdrawn: bool = False
     extractor: str | None = None
     recent: int = 1
     usual: float = 0.0
-
-    @property
-    def trust(self) -> Tier:
-        """The minimum over the lineage: nothing is worth more than what it rests on."""
-        return min((self.tier, *self.lineage))
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A record that a candidate may repeat. form: statement key; key: `candidate_key`; origins: voices behind it.
-
-    standing: readable, quarantined, or rejected (by a person).
-    """
-
-    record: str
-    form: str
-    standing: Literal["readable", "quarantined", "rejected"]
-    trust: Tier
-    key: str | None = None
-    origins: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What becomes of the candidate. kept: it as it may be kept, masked where needed; None where it is rejected.
 
-    reasons: in the order of the checks; none for a plain admission. record: which one it repeats; counts: whether it
-    adds a voice. found: identifiers and secrets in it, as places in the source. topic: what it is about, where named.
+    reasons: in the order of the checks; none for a plain admission. found: identifiers and secrets in it, as places in
+    the source. topic: what it is about, where named.
     """
 
     decision: Decision
@@ -170,8 +150,6 @@ class Outcome:
     trust: Tier
     kept: Candidate | None
     sensitivity: str = "normal"
-    record: str | None = None
-    counts: bool = False
     found: tuple[Finding, ...] = ()
     topic: str | None = None
 
@@ -179,39 +157,17 @@ class Outcome:
 Verdict = tuple[Decision, Reason]
 
 
-def examine(text: str, scanners: Sequence[Scanner]) -> tuple[tuple[Finding, ...], tuple[Sign, ...]]:
-    """The findings and signs of a source: once per text, however many candidates it has."""
-    from mnemolog.domain.gate.instructions import (
-        instructions,  # hundreds of patterns: only when one is looked at
-    )
-
-    return scan(text, scanners), instructions(text)
-
-
-def candidate_key(candidate: Candidate) -> str | None:
-    """Equal for candidates that give one slot one value, in whatever words; None without a slot."""
-    if candidate.slot is None:
-        return None
-    sign = "not " if candidate.negated else ""
-    return f"{slot_key(*candidate.slot)}:{statement_key(sign + candidate.value)}"
-
-
-def admit(
-    candidate: Candidate, source: SourceFacts, policy: AdmissionPolicy, known: Sequence[Known]
-) -> Outcome:
-    """Judges one candidate. known: records of the same scope that it may repeat, quarantined and rejected ones too."""
+def admit(candidate: Candidate, source: SourceFacts, policy: AdmissionPolicy) -> Outcome:
+    """Judges one candidate on its own. What was said before it, and what people decided, `weigh` looks at."""
     found = tuple(one for one in source.findings if _overlap((one.start, one.end), candidate.span))
     kept = _masked(candidate, source, policy, found)
-    topic = _topic(candidate.content, policy)
+    topic = topic_of(candidate.content, policy)
     verdicts: list[Verdict] = []
     for check in _CHECKS:
         for verdict in check(_Case(candidate, kept, source, policy, found, topic)):
             verdicts.append(verdict)
             if verdict[0] is Decision.REJECT:
                 return _outcome(verdicts, source, None, found, topic)
-    again = _repeated(kept, known)
-    if again is not None:
-        return _again(again, verdicts, kept, source, found, topic)
     return _outcome(verdicts, source, kept, found, topic)
 
 
@@ -239,7 +195,7 @@ def _outcome(
     return Outcome(
         decision=decision,
         reasons=tuple(dict.fromkeys(reason for _, reason in verdicts)),
-        trust=source.trust,
+        trust=source.tier,
         kept=kept,
         sensitivity="personal" if personal else "normal",
         found=found,
@@ -250,15 +206,11 @@ def _outcome(
 # Secrets and identifiers ---------------------------------------------------------------------------------------------
 
 
-def _handling(one: Finding, policy: AdmissionPolicy) -> Handling:
-    return policy.secrets if one.sort is Sort.SECRET else policy.identifiers.get(one.sort, "redact")
-
-
 def _masked(
     candidate: Candidate, source: SourceFacts, policy: AdmissionPolicy, found: Sequence[Finding]
 ) -> Candidate:
     """The candidate with a word in place of all that the policy redacts, in its content and in every part of it."""
-    hidden = [one for one in found if _handling(one, policy) == "redact"]
+    hidden = [one for one in found if policy.handling(one.sort) == "redact"]
     if not hidden:
         return candidate
     parts = {source.text[one.start : one.end]: f"[masked {one.sort.value}]" for one in hidden}
@@ -305,7 +257,7 @@ def _sensitive(case: _Case) -> Iterator[Verdict]:
         (IDENTIFIERS, Reason.IDENTIFIER, Reason.IDENTIFIER_MASKED),
     ):
         for one in case.found:
-            handling = _handling(one, case.policy)
+            handling = case.policy.handling(one.sort)
             if one.sort in sort and handling == "block":
                 yield Decision.REJECT, blocked
             elif one.sort in sort and handling == "redact":
@@ -342,7 +294,7 @@ def _trust(case: _Case) -> Iterator[Verdict]:
         yield Decision.REJECT, Reason.OTHER_EXTRACTOR
     if floor is None:
         yield Decision.REJECT, Reason.KIND
-    elif case.source.trust < floor:
+    elif case.source.tier < floor:
         yield Decision.QUARANTINE, Reason.LOW_TRUST
     if case.candidate.confidence < case.policy.least_confidence:
         yield Decision.QUARANTINE, Reason.LOW_CONFIDENCE
@@ -350,7 +302,7 @@ def _trust(case: _Case) -> Iterator[Verdict]:
 
 def _shape(case: _Case) -> Iterator[Verdict]:
     """What a tool or a page gives may state things, and not tell anybody what to do, in whatever words."""
-    if case.source.trust >= case.policy.instructs_below:
+    if case.source.tier >= case.policy.instructs_below:
         return
     if case.source.signs:
         yield Decision.QUARANTINE, Reason.INSTRUCTS
@@ -363,7 +315,7 @@ def _shape(case: _Case) -> Iterator[Verdict]:
 # Consent and topic ---------------------------------------------------------------------------------------------------
 
 
-def _topic(content: str, policy: AdmissionPolicy) -> str | None:
+def topic_of(content: str, policy: AdmissionPolicy) -> str | None:
     """The strictest topic whose words occur in it."""
     folded = normal_form(content).casefold()
     about = [
@@ -387,8 +339,6 @@ def _mentions(folded: str, word: str) -> bool:
 
 
 def _consent(case: _Case) -> Iterator[Verdict]:
-    if case.source.withdrawn:
-        yield Decision.REJECT, Reason.WITHDRAWN
     topic = None if case.topic is None else case.policy.topics[case.topic]
     if topic is not None and topic.rule == "forbidden":
         yield Decision.REJECT, Reason.FORBIDDEN_TOPIC
@@ -402,7 +352,7 @@ def _consent(case: _Case) -> Iterator[Verdict]:
         yield Decision.CONFIRM, Reason.ASKED_FIRST
 
 
-# Duplicate and burst -------------------------------------------------------------------------------------------------
+# Burst -------------------------------------------------------------------------------------------------
 
 
 def _burst(case: _Case) -> Iterator[Verdict]:
@@ -414,42 +364,3 @@ def _burst(case: _Case) -> Iterator[Verdict]:
 _CHECKS: Final[tuple[Callable[[_Case], Iterator[Verdict]], ...]] = (
     _sensitive, _evidence, _trust, _shape, _consent, _burst,
 )  # fmt: skip
-
-
-def _repeated(candidate: Candidate, known: Sequence[Known]) -> Known | None:
-    """The record that says the same: in the same words, or the same value in the same slot. Readable ones first."""
-    form, key = statement_key(candidate.content), candidate_key(candidate)
-    same = [one for one in known if one.form == form or (key is not None and one.key == key)]
-    order = ("readable", "rejected", "quarantined")
-    return min(same, key=lambda one: order.index(one.standing), default=None)
-
-
-def _again(
-    again: Known,
-    verdicts: list[Verdict],
-    kept: Candidate,
-    source: SourceFacts,
-    found: tuple[Finding, ...],
-    topic: str | None,
-) -> Outcome:
-    """What was said before: more evidence at most. Repetition makes nothing truer, and a low voice takes nothing away."""
-    plain = _outcome(verdicts, source, kept, found, topic)
-    if again.standing == "rejected":
-        by_person = source.trust >= Tier.USER_STATED and plain.decision is not Decision.QUARANTINE
-        verdicts.append((Decision.CONFIRM if by_person else Decision.REJECT, Reason.REJECTED_BEFORE))
-        return replace(
-            _outcome(verdicts, source, kept if by_person else None, found, topic), record=again.record
-        )
-    if again.standing == "quarantined" and plain.decision < Decision.QUARANTINE:
-        return plain
-    repeated = source.origin in again.origins
-    reason = Reason.SAME_ORIGIN if repeated else Reason.SAID_BEFORE
-    free = plain.decision < Decision.QUARANTINE and Reason.NEEDS_CONSENT not in plain.reasons
-    voice = free and not repeated and source.trust >= again.trust
-    return replace(
-        plain,
-        decision=Decision.EVIDENCE,
-        reasons=(*plain.reasons, reason),
-        record=again.record,
-        counts=voice,
-    )

@@ -37,7 +37,11 @@ def iban_length(country: str) -> int | None:
 def iban(text: str) -> bool:
     """ISO 13616: the length of its country, and 1 modulo 97."""
     moved = text[4:] + text[:4]
-    return len(text) == iban_length(text[:2]) and int("".join(str(int(each, 36)) for each in moved)) % 97 == 1
+    return (
+        text.isascii()
+        and len(text) == iban_length(text[:2])
+        and int("".join(str(int(each, 36)) for each in moved)) % 97 == 1
+    )
 
 
 def resident(digits: str) -> bool:

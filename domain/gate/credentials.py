@@ -6,10 +6,11 @@ Secrets in code and settings are what detect-secrets knows; an adapter brings it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mnemolog.domain.gate.findings import WIDE, Finding, Sort
+from mnemolog.domain.gate.anchors import Places, near, standing
+from mnemolog.domain.gate.findings import Finding, Sort, narrow
 
 _KNOWN: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -53,7 +54,18 @@ _LABELS: Final = (
     "secret",
     "credential",
 )
-"""What every label has one of: most texts have none, and looking for that is quick."""
+"""What every label has one of."""
+_LABEL: Final = 16
+"""More characters than a label has before that."""
+_NAMED_LONGEST: Final = 300
+_UNLIKE: Final = re.compile("[ſıİ]")
+"""Letters that a pattern takes for another one, and that are not that one in lower case."""
+_MARKS: Final = tuple(
+    "sk- sk_ pk- pk_ rk- rk_ ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox AKIA ASIA AIza ya29. hf_ npm_ eyJ AGE-SECRET-KEY-1".split()
+)
+"""What a known key begins with."""
+_SCHEME: Final = 21
+_ADDRESS: Final = 300
 _TAIL: Final = re.compile(
     r"(?<=[!-~가-힣])(?:입니다|이에요|이예요|예요|에요|이야|야|이고요?|고요?|으로|로|임|이라고|라고|인데요?|였어요?|을|를|이|가|은|는|다|요)[.!?~]*\Z"
 )
@@ -78,18 +90,33 @@ _ORDINARY: Final = frozenset(
 
 def credentials(text: str) -> Iterator[Finding]:
     """Every secret that is named as one or has the form of one."""
-    plain = text.translate(WIDE)
+    plain = narrow(text)
     for found in _PRIVATE_KEY.finditer(plain):
         yield Finding(Sort.SECRET, found.start(), found.end(), "private key")
-    for found in _KNOWN.finditer(plain):
+    for found in near(_KNOWN, plain, _starts(plain, _MARKS), len(plain)):
         yield Finding(Sort.SECRET, found.start(), found.end(), "key in prose")
-    for found in _IN_ADDRESS.finditer(plain):
+    before_host = ((place - _SCHEME, place) for place in standing(plain, "://"))
+    for found in near(_IN_ADDRESS, plain, before_host, _ADDRESS):
         if not _REFERENCE.fullmatch(found["v"]):
             yield Finding(Sort.SECRET, *found.span("v"), "password in address")
-    folded = plain.casefold()
-    for found in _NAMED.finditer(plain) if any(word in folded for word in _LABELS) else ():
+    for found in near(_NAMED, plain, _labels(plain), _NAMED_LONGEST):
         if (end := _named(found)) is not None:
             yield Finding(Sort.SECRET, found.start("v"), end, "named secret")
+
+
+def _starts(text: str, words: Iterable[str]) -> Places:
+    """Where one of the words stands."""
+    return ((place, place) for place in sorted({place for word in words for place in standing(text, word)}))
+
+
+def _labels(text: str) -> Places:
+    """Where a label may begin: at a word that it has, or shortly before."""
+    lower = text.lower()
+    if _UNLIKE.search(text):
+        return ((0, len(text)),)
+    words = {place for word in _LABELS for place in standing(lower, word)}
+    starts = {start for place in words for start in range(max(0, place - _LABEL), place + 1)}
+    return ((start, start) for start in sorted(starts))
 
 
 def _named(found: re.Match[str]) -> int | None:

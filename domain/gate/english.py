@@ -26,7 +26,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 _NO_STATEMENT: Final = _re(
     r"\b(?:maybe|perhaps|i (?:think|guess|believe|suppose|assume|doubt)|probably|possibly|not (?:so |really )?sure|"
     r"might|seems?|apparently|presumably|supposedly|iirc|no idea|if i (?:recall|remember)|don['’]t quote me|"
-    r"sort of|kind of|could be|may be|not certain)\b"
+    r"sort of|kind of|could be|may be|not certain|as far as i|afaik|to my knowledge|last i (?:checked|heard)|i(?: have|['’]ve)? heard|from what i|rumou?r)\b"
     # hypothetical
     r"|(?:^|[,;:]\s*)(?:suppose|imagine|supposing|assuming|hypothetically|what if|pretend|let['’]s (?:say|pretend|"
     r"assume|imagine)|let us (?:say|assume)|say (?:the|i|we|my)|in case|unless|were i|had i|in theory|"
@@ -58,14 +58,14 @@ _CORRECTS: Final = _re(
 _TIME_HEAD: Final = _re(r"(?:starting|beginning|effective|as of|as from|from|since)\b")
 
 _JOINT: Final = _re(
-    r"(?:(?<!settled)(?<!decided)(?<!decision)(?<!agreed)\s*[,;:–—]\s*|\s+-\s+|(?=\s+(?:and|but|so|because|though|then|also|anyway)\b))"
+    r"(?:(?<!settled)(?<!decided)(?<!decision)(?<!agreed)(?<!now on)(?<!here on)(?<!forward)(?<!future)(?<!henceforth)\s*[,;:–—]\s*|\s+-\s+|(?=\s+(?:and|but|so|because|though|then|also|anyway)\b))"
     r"(?:\s*\b(?:and|but|so|because|though|then|also|anyway|by the way|btw)\b,?)*\s*"
     r"(?=(?:i|i['’]m|i['’]ve|my|we|we['’]ve|we['’]re|our|please|(?<=[:;–—] )(?:never|always|do not|don['’]t)|from now on|"
     r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
 )
 _FILLER: Final = _re(
     r"(?:snippet|summary|content|title|note|text|description|body|excerpt):\s+|(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
-    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|i meant(?: to say)?(?: that)?|i mean|"
+    r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|honestly|frankly|to be honest|tbh|i meant(?: to say)?(?: that)?|i mean|"
     r"that['’]s (?:wrong|right)|thanks|thank you|before we start|one more thing|also note)\b[,:;!–—-]*\s+|no[,;:]\s+"
 )
 
@@ -75,7 +75,7 @@ _ASKED: Final = _re(
     r"(?:(?:always )?(?:remember|keep in mind|bear in mind|note|don['’]t forget|do not forget|memori[sz]e)"
     r"(?:\s+(?:that|this|for (?:later|me|next time)))*"
     r"(?:\s*[:–—]\s*|(?<=that)\s+|(?:,\s*please[:,]?)?\s+(?=(?:i|i['’]m|my|we|our|the (?:[\w'-]+ ){1,4}?(?:is|are|was|has|have|will|must|can))\b))"
-    r"|(?:make|take) a note(?: of this)?(?: that)?[:,\s]\s*|(?:save|store) (?:this|that)(?: (?:for later|please|to memory))*[:,]\s*"
+    r"|(?:make|take) a note(?: of this)?(?: that)?[:,\s]\s*|(?:save|store) (?:this|that)(?: (?:for (?:later|next time|me)|please|to memory))*[:,]\s*"
     r"|for (?:future|your) reference[:,]?\s*|for the record[:,]?\s*|note to self[:,]\s*)(?=\w)"
 )
 """Asks to remember what follows."""
@@ -99,7 +99,8 @@ _NO_ATTRIBUTE: Final = (
 )
 _RELATIVE: Final = (
     r"^(?:\w+ )?(?:brother|sister|mother|father|mom|mum|dad|son|daughter|wife|husband|cousin|uncle|aunt|friend|"
-    r"neighbou?r|grand\w+|partner|boyfriend|girlfriend|kids?|child|children|parents?|colleague|roommate|client|boss)$"
+    r"neighbou?r|grand\w+|partner|boyfriend|girlfriend|kids?|child|children|parents?|colleague|roommate|client|boss|"
+    r"famil(?:y|ies)|people|folks|guys|girls?|boys?|couple|tenant|landlord|landlady|customer|student|teacher|in-law)s?$"
 )
 _SUBJECT: Final = r"(?:i|we|you|he|she|they|it|this|that|there|everyone|people|nobody)\b"
 _NAMED: Final = re.compile(r"[A-Z0-9]")
@@ -115,6 +116,7 @@ _WORK: Final = words(
     "scientist analyst architect consultant accountant chef cook pilot farmer artist musician photographer journalist "
     "manager director founder freelancer carpenter electrician plumber mechanic pharmacist dentist veterinarian vet "
     "professor lecturer librarian therapist psychologist physiotherapist paramedic firefighter economist historian "
+    "paralegal barista tutor nanny midwife optician radiologist surgeon psychiatrist surveyor interpreter recruiter auditor "
     "biologist chemist physicist mathematician statistician administrator producer composer novelist poet"
 )
 _DIET: Final = (
@@ -125,6 +127,11 @@ _NOT_ANY_MORE: Final = r"(?: any ?more| any longer| these days| now)?"
 _INSTEAD: Final = r"(?: (?:instead of|rather than|in place of|and no longer|not) (?P<o>[^,;]+?))?"
 _DO: Final = r"(?!(?:know|think|worry|mind|see|understand|remember|believe|care|have|need|want|like|get|forget|hesitate|bother|panic|be|feel|seem|quote me|give|quit|lose|let|miss|look|stop|doubt|fear|underestimate|regret|sweat|settle|thank|hurt|\w+ed|saw|knew|went|had|got|was|were|i|you|we|the|a)\b)"
 _V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,120}?)"
+_WHEN: Final = (
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|may|june|july|august|september|october|"
+    r"november|december|q[1-4]|weekdays?|weekends?|midnight|noon|day|week|month|year|quarter|spring|summer|autumn|winter)\b|\d"
+)
+_PLURAL_BEFORE_VERB: Final = r"\b(?:and|who|that|which|is|are|was|has)\b"
 _LINE: Final = r"(?P<v>.{2,200}?)"
 _THING: Final = r"[^;:]{1,100}?"
 _VALUE: Final = r"(?P<v>[^;]{1,120}?)$"
@@ -181,10 +188,15 @@ _RULES: Final[tuple[Rule, ...]] = (
          attribute="occupation"),
     Rule("employer", Lazy(rf"i(?: now)? work (?:at|for) {_V}{_NOT_ANY_MORE}{_END}"), attribute="employer",
          dated=True, fits=(lambda found: re.search(r"\b[A-Z0-9]", found["v"]) is not None, lacks("v", r"^(?:my|an?|his|her|their|him|them|you|free)\b"))),
+    Rule("employer", Lazy(rf"i(?:['’]ve| have)?(?: just| recently)? (?:started|begun|got|landed|accepted) (?:an? |my )?(?:new )?(?:job|position|role) (?:at|with) {_V}{_END}"),
+         attribute="employer", dated=True, fits=(_capitalised("v"),)),
+    Rule("has", Lazy(rf"i(?: have|['’]ve got) (?P<v>(?:an?|one|two|three|four|five|six|\d+) (?:[\w-]+ )?(?:kids?|child|children|sons?|daughters?|brothers?|sisters?|cats?|dogs?)){_END}"),
+         relation="has"),
+    Rule("speaks", Lazy(rf"i speak (?:both )?{_V}{_END}"), relation="speaks", fits=(_capitalised("v"),)),
     # what has changed
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
-         rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled)"
-         rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True),
+         rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled|went up|went down|risen|rose|fallen|fell)"
+         rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True, fits=(lacks("a", _RELATIVE),)),
     Rule("now", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now {_V}{_INSTEAD}{_END}"),
          whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b"))),
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) no longer (?P<o>[^,;]+?), (?:it['’]s|it is|but|they['’]re) (?:now )?{_V}{_END}"),
@@ -194,12 +206,16 @@ _RULES: Final[tuple[Rule, ...]] = (
          personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
     Rule("moved over", Lazy(rf"(?:we|i)(?: have|['’]ve)?(?: just| now)? (?:switched|migrated)(?: over)? to {_V}"
          rf"(?: from (?P<o>[^,;]+?))?{_END}"), relation="use", whose="team", personal=False, dated=True,
-         fits=(lacks("v", _PRONOUN),)),
+         fits=(lacks("v", _PRONOUN), lacks("v", r"^an?\b"))),
+    Rule("moved over", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? (?:switched|migrated|moved) (?:our|the) (?P<a>[\w' /-]{{2,40}}?)(?: over)?"
+         rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True, fits=(_capitalised("v"), lacks("a", _RELATIVE), lacks("v", _WHEN))),
     Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),
          relation="use", whose="team", personal=False, dated=True, fits=(lacks("o", _PRONOUN),)),
     # what is used
     Rule("not used", Lazy(rf"(?P<w>we|i)(?: have|['’]ve)? (?:no longer use|stopped using|don['’]t use|do not use|dropped|ditched|retired|abandoned) {_V}{_NOT_ANY_MORE}{_END}"),
          relation="use", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
+    Rule("not supported", Lazy(rf"(?P<w>we)(?: have|['’]ve)? (?:(?:no longer|do not|don['’]t) (?:support|offer|accept|maintain|sell|ship|provide)|stopped (?:supporting|offering|accepting|maintaining|selling|shipping|providing)) {_V}{_NOT_ANY_MORE}{_END}"),
+         relation="support", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
     Rule("used", Lazy(rf"(?P<w>we|i)(?:(?: now| currently| always| mostly)? use|(?:['’]re|['’]m| are| am)(?: now| currently)? using) {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
          relation="use", personal=False, dated=True, confidence=0.85,
          fits=(lacks("v", _PRONOUN), lacks("a", _PRONOUN), lacks("v", r"^(?:the same|(?:the )?following|my|your|both)\b| to \w|\b(?:term|word|phrase|expression|idea)\b|ly$"))),
@@ -217,6 +233,8 @@ _RULES: Final[tuple[Rule, ...]] = (
          relation="liking", confidence=0.8, fits=(lacks("v", _PRONOUN),)),
     Rule("likes", Lazy(rf"i(?: really| absolutely| always| just)* (?:like|love|enjoy|adore)(?: to)? {_V}{_END}"), PREFERENCE,
          relation="liking", fits=_LIKING, confidence=0.8),
+    Rule("dislikes", Lazy(rf"i(?:['’]m| am) (?:really )?(?:not (?:really )?(?:an? )?(?:big |huge |great )?|no (?:big |great )?)fan of {_V}{_NOT_ANY_MORE}{_END}"),
+         PREFERENCE, relation="liking", negated=True, fits=_LIKING),
     Rule("dislikes", Lazy(rf"i(?: really| absolutely| just)* (?:don['’]t (?:really )?(?:like|enjoy)|do not like|hate|dislike|"
          rf"detest|can['’]t stand|cannot stand|no longer like) {_V}{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", negated=True,
          fits=_LIKING),
@@ -249,7 +267,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?:you (?:must|should) always|(?:make sure|be sure)(?: that)? (?:you|to) always|always|(?:every time|whenever) you [^,;]+,"
          rf"(?: please| always)?) {_LINE}$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"^(?:\w+ing|\w+[^s]s|full|happy|fun|nice|good|great|glad|lovely|love|just let|a|the|there|here|my|been|had|in|on|at|so|\w+ed)\b"),)),
-    Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |you (?:should|must) )?"
+    Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |always |you (?:should|must) (?:always )?)*"
          rf"(?!(?:i|we|the|my|our|it|there)\b){_LINE}$"), CONSTRAINT, relation="rule"),
     Rule("from now on", Lazy(rf"(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? from now on$"), CONSTRAINT, relation="rule"),
     # decisions
@@ -274,8 +292,15 @@ _RULES: Final[tuple[Rule, ...]] = (
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
     Rule("corrected", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V}(?:,? (?:and )?not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, corrects=True, fits=(_ADJECTIVE,)),
+    Rule("begins", Lazy(rf"(?P<w>our|my) (?P<a>[\w' /-]{{2,40}}? (?:starts|begins|ends|opens|closes|expires|renews|runs out)) (?:in|on|at|every) {_V}(?:,? not (?:in |on |at )?(?P<o>[^,;]+?))?{_END}"),
+         whose="team", personal=False, corrects=True, fits=(lacks("a", _RELATIVE), lacks("a", _PLURAL_BEFORE_VERB), lambda found: re.search(_WHEN, found["v"], re.IGNORECASE) is not None, lacks("v", _PRONOUN))),
+    *(
+        Rule("schedule", Lazy(rf"(?P<w>we) (?:only |always |usually |normally )?(?:{verbs}) (?:on|every|at) {_V}{_END}"), attribute=what, personal=False, confidence=0.85,
+             fits=(lambda found: re.search(_WHEN, found["v"], re.IGNORECASE) is not None,))
+        for verbs, what in (("deploy", "deploy schedule"), ("release|ship", "release schedule"), ("meet", "meeting schedule"))
+    ),
     Rule("named", Lazy(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is called {_V}{_END}"), whose="team", personal=False, confidence=0.8),
-    Rule("attribute", Lazy(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+    Rule("attribute", Lazy(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})(?: for (?:the )?[\w-]+(?: [\w-]+)?)?) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_ADJECTIVE,)),
     # what a document says about something
     Rule("relation", Lazy(rf"(?P<e>{_THING}) (?P<a>{_RELATION}) {_VALUE}"), personal=False, document=True, confidence=0.75,

@@ -27,6 +27,7 @@ _LATIN: Final = re.compile("[A-Za-z]")
 _EDGES: Final = " \t,;:\"'“”‘’`()[]"
 _WEEKDAY: Final = re.compile(r"(?:on )?\w+day\s*|[월화수목금토일]요일에?\s*", re.IGNORECASE)
 """On its own it says when something is done, not since when."""
+_AT: Final = re.compile(r"(?:에는?|부터는?)?\s+")
 _FOR_GOOD: Final = frozenset({"decision", "from then on"})
 """With constraints and preferences: what is no memory when it is only of the moment."""
 _OWNER: Final = re.compile(r"^(?:my|our|the)\s+", re.IGNORECASE)
@@ -249,9 +250,20 @@ def _without_time(
     """ "Jeju last month" is Jeju, and last month is when."""
     start, end = span
     found = when(text[start:end], source.occurred_at, source.zone)
+    if found is not None and found.start == 0 and start + found.end < end:
+        return _behind_time(text, span, found, language) or (span, time)
     if found is None or start + found.end < end or found.start == 0:
         return span, time
     return _trimmed(text, (start, start + found.start), language), found
+
+
+def _behind_time(text: str, span: Span, found: When, language: Language) -> tuple[Span, When] | None:
+    """ "지난주에 춘천" is 춘천; a weekday alone, and what is joined to the time, belongs to the value."""
+    start, end = span
+    joined = _AT.match(text, start + found.end, end)
+    if joined is None or _WEEKDAY.fullmatch(text, start, start + found.end):
+        return None
+    return _trimmed(text, (joined.end(), end), language), found
 
 
 def _validity(time: When | None) -> tuple[datetime | None, datetime | None]:

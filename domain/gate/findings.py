@@ -68,7 +68,7 @@ class Finding:
         return {"sort": self.sort.value, "start": self.start, "end": self.end, "rule": self.rule}
 
 
-WINDOW: Final = 40_000
+WINDOW: Final = 100_000
 """Characters that a scanner gets at a time."""
 OVERLAP: Final = 9_000
 """Characters of a window that the next one has, too: more than any finding is long."""
@@ -134,11 +134,17 @@ def fingerprint(text: str, found: Finding, key: bytes) -> str:
 
 WIDE: Final = {0xFEE0 + code: code for code in range(0x21, 0x7F)} | dict.fromkeys(map(ord, "‐‑‒–—−ㅡ"), "-")
 """Full-width characters and dashes as ASCII, one for one, so that places stay."""
+_WIDE: Final = re.compile(f"[{''.join(map(chr, WIDE))}]")
 SPOKEN: Final = str.maketrans("공영일이삼사오육륙칠팔구", "001234566789")
 
 
+def narrow(text: str) -> str:
+    """The text with what is wide as ASCII, at the same places."""
+    return _WIDE.sub(lambda one: one[0].translate(WIDE), text)
+
+
 def _normal(sort: Sort, value: str) -> str:
-    plain = value.translate(WIDE)
+    plain = narrow(value)
     if sort is Sort.SECRET:
         return value
     if sort is Sort.EMAIL:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from mnemolog.domain.gate.anchors import Places, near
 from mnemolog.domain.gate.checksums import born, business, iban, iban_length, luhn, resident
-from mnemolog.domain.gate.findings import WIDE, Finding, Sort
+from mnemolog.domain.gate.findings import Finding, Sort, narrow
 
 _NO_CHECKSUM_SINCE: Final = date(2020, 10, 1)
 _NEAR: Final = 32
@@ -37,9 +38,10 @@ _ZERO: Final = rf"(?:{_first(_PAREN)}0|{_first('0')})"
 
 def identifiers(text: str) -> Iterator[Finding]:
     """Every personal identifier, overlaps included: `scan` chooses."""
-    plain = text.translate(WIDE)
+    plain = narrow(text)
+    numbers = [(found.start() - 1, found.end() - 1) for found in _NUMBERS.finditer(plain)]
     for rule in _RULES:
-        for found in rule.pattern.finditer(plain):
+        for found in rule.matches(plain, numbers):
             span = rule.check(found)
             if span is not None:
                 yield Finding(rule.sort, *span, rule.name)
@@ -47,10 +49,46 @@ def identifiers(text: str) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    """pattern: the form; check: what of it is one, if it is; places: where the form can begin, None in a number."""
+
     name: str
     sort: Sort
     pattern: re.Pattern[str]
     check: Callable[[re.Match[str]], tuple[int, int] | None]
+    places: Callable[[str], Places] | None
+
+    def matches(self, text: str, numbers: Places) -> Iterator[re.Match[str]]:
+        """Where the form is in the text, of which these are the numbers."""
+        if self.places is None:
+            return near(self.pattern, text, numbers, _BEHIND)
+        return near(self.pattern, text, self.places(text), _REACH)
+
+
+_NUMBERS: Final = re.compile(r"\d(?:[-\s./_()xX]{0,6}\d){6,}")
+"""Digits that hang together, of which no rule is content with fewer than seven; no rule has more marks between two."""
+_BEHIND: Final = 16
+"""Characters of an extension behind a number, and of what must not follow."""
+_REACH: Final = 600
+"""More characters than any other form has."""
+
+
+def _everywhere(text: str) -> Places:
+    return ((0, len(text)),)
+
+
+def _where_any(*words: str) -> Callable[[str], Places]:
+    """Everywhere in a text that has one of these words, which are folded, and nowhere in another."""
+
+    def places(text: str) -> Places:
+        folded = text.casefold()
+        return _everywhere(text) if any(word in folded for word in words) else ()
+
+    return places
+
+
+def _before_mark(mark: re.Pattern[str], longest: int) -> Callable[[str], Places]:
+    """In the characters before a mark."""
+    return lambda text: ((found.start() - longest, found.start()) for found in mark.finditer(text))
 
 
 def _digits(text: str) -> str:
@@ -239,8 +277,9 @@ def _rule(
     sort: Sort,
     pattern: str,
     check: Callable[[re.Match[str]], tuple[int, int] | None] = _plain,
+    places: Callable[[str], Places] | None = None,
 ) -> _Rule:
-    return _Rule(name, sort, re.compile(pattern, re.IGNORECASE), check)
+    return _Rule(name, sort, re.compile(pattern, re.IGNORECASE), check, places)
 
 
 _NUMERAL: Final = "[공영일이삼사오육륙칠팔구0-9]"
@@ -250,25 +289,35 @@ _HOST: Final = r"(?:[a-z0-9가-힣-]{1,63}\.){1,6}[a-z]{2,24}(?![a-z0-9@])"
 _SPOKEN_HOST: Final = rf"(?:[a-z0-9-]{{1,63}}{_DOT}){{1,6}}[a-z]{{2,24}}(?![a-z0-9@])"
 _MOBILE: Final = rf"1[016789]\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}"
 
+_AT_SIGN: Final = re.compile("@")
+_SPOKEN_AT: Final = re.compile(r"[@골(\[](?:(?<=@)|(?<=골)뱅이|(?<=[(\[])at[)\]])", re.IGNORECASE)
+_COUNTRY: Final = re.compile(r"\d(?<=[a-z]{2}\d)\d", re.IGNORECASE)
+
+
+def _from_country(text: str) -> Places:
+    return ((found.start() - 2, found.start() - 2) for found in _COUNTRY.finditer(text))
+
+
 _RULES: Final = (
     _rule("korean resident", Sort.RESIDENT, rf"(?P<v>{_DIGIT}\d{{5}}(?:\s?-\s?|\s)?[1-8]\d{{6}}){_OPEN}", _resident),
     _rule("korean business", Sort.BUSINESS, rf"(?P<v>{_DIGIT}\d{{2}}[- ]?\d{{2}}[- ]?\d{{5}}){_OPEN}", _business),
     _rule("card", Sort.CARD, rf"(?P<v>{_DIGIT}\d{{3}}(?:[-. ]?\d{{4,6}}){{1,2}}[-. ]?\d{{1,7}}(?:[-. ]?\d{{1,3}})?){_OPEN}", _card),
-    _rule("iban", Sort.IBAN, r"(?<![0-9a-z])(?P<v>[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30})", _iban),
+    _rule("iban", Sort.IBAN, r"(?<![0-9a-z])(?P<v>[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30})", _iban, _from_country),
     _rule("korean account", Sort.ACCOUNT, rf"(?P<v>{_DIGIT}(?:\d{{1,5}}(?:-\d{{1,8}}){{1,4}}|\d{{9,15}})){_OPEN}", _account),
     _rule("passport", Sort.PASSPORT, rf"{_FREE}(?P<v>[a-z]\d{{3}}[a-z]\d{{4}}|[a-z]{{1,2}}\d{{7,8}})(?![0-9a-z])",
-          _with(r"여권|passport")),
+          _with(r"여권|passport"), _where_any("여권", "passport")),
     _rule("korean licence", Sort.LICENCE, rf"(?P<v>(?P<region>{_DIGIT}\d)-\d{{2}}-\d{{6}}-\d{{2}}){_OPEN}", _licence),
-    _rule("korean licence", Sort.LICENCE, r"면허\D{0,12}(?P<v>\d{2}-\d{6}-\d{2})(?![0-9])"),
+    _rule("korean licence", Sort.LICENCE, r"면허\D{0,12}(?P<v>\d{2}-\d{6}-\d{2})(?![0-9])", places=_everywhere),
     _rule("licence", Sort.LICENCE, r"licen[cs]e (?:number |no\.? )?(?:is |:)?\s?(?P<v>[a-z0-9][a-z0-9-]{5,14})(?![a-z0-9-])",
-          _foreign_licence),
+          _foreign_licence, _everywhere),
     _rule("ssn", Sort.SSN, rf"(?P<v>{_DIGIT}(?!(?<=0)00|(?<=6)66)\d{{2}}[- ]?\d{{2}}[- ]?\d{{4}}){_OPEN}", _with(r"\bssn\b|social security")),
     _rule("korean mobile", Sort.PHONE, rf"(?P<v>{_ZERO}{_MOBILE}){_OPEN}", _unless_other),
     _rule("korean mobile abroad", Sort.PHONE, rf"{_FREE}(?P<v>(?:\+|00[1-9]?[- ]?)?82\)?{_SEP}\(?0?{_MOBILE}){_OPEN}", _unless_other),
     _rule("korean landline", Sort.PHONE,
           rf"(?P<v>{_ZERO}(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|50[2-8])\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}", _landline),
     _rule("korean landline abroad", Sort.PHONE, rf"{_FREE}(?P<v>\+82{_SEP}\(?0?(?:2|[3-6][1-5]|70)\)?{_SEP}\d{{3,4}}{_SEP}\d{{4}}){_OPEN}"),
-    _rule("spoken", Sort.PHONE, rf"(?P<v>(?:[공영]일[공영]|010)[-\s]?{_NUMERAL}{{4}}[-\s]?{_NUMERAL}{{4}})(?!{_NUMERAL})"),
+    _rule("spoken", Sort.PHONE, rf"(?P<v>(?:[공영]일[공영]|010)[-\s]?{_NUMERAL}{{4}}[-\s]?{_NUMERAL}{{4}})(?!{_NUMERAL})",
+          places=_where_any("010", "공일", "영일")),
     _rule("spaced", Sort.PHONE, rf"(?P<v>{_first('0')} 1 0(?: \d){{8}}){_OPEN}"),
     _rule("international", Sort.PHONE,
           rf"(?<![\w+])(?P<v>(?:\+|00[1-9]?[- ]?)(?=[1-9])\d{{1,4}}[-. ]?(?:\(\d{{1,4}}\)[-. ]?)?\d{{1,5}}(?:[-. ]?\d{{2,4}}){{1,4}}(?:x\d{{1,5}})?){_OPEN}",
@@ -276,7 +325,8 @@ _RULES: Final = (
     _rule("american", Sort.PHONE, rf"(?P<v>{_BRACKET}(?:(?<=1)[-. ](?:\(\d{{3}}\) ?|\d{{3}}[-.])|(?<=\()\d{{3}}\) ?|(?<=\d)\d{{2}}[-.])\d{{3}}[-.]\d{{4}}(?:x\d{{1,5}})?){_OPEN}", _unless_other),
     _rule("by context", Sort.PHONE, rf"(?P<v>{_BRACKET}(?:(?<=\()\d{{1,4}}\)[-. ]?(?:\d{{2,5}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{2,4}}[-. ]\d{{7}}|\d{{9,11}})|"
           rf"(?<=\d)(?:\d{{1,4}}(?:[-. ]\d{{2,4}}){{1,4}}|\d{{1,3}}[-. ]\d{{7}}|\d{{8,10}}))(?:x\d{{1,5}})?)(?![0-9])", _by_context),
-    _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}@{_HOST})", _email),
-    _rule("spoken email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_SPOKEN_HOST})", _email),
-    _rule("email", Sort.EMAIL, rf"(?<!\w)(?P<v>[가-힣]{{1,20}}@{_HOST})", _email),
+    _rule("email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}@{_HOST})", _email, _before_mark(_AT_SIGN, 64)),
+    _rule("spoken email", Sort.EMAIL, rf"(?<![a-z0-9._%+-])(?P<v>[a-z0-9][a-z0-9._%+-]{{0,63}}{_AT}{_SPOKEN_HOST})", _email,
+          _before_mark(_SPOKEN_AT, 65)),
+    _rule("email", Sort.EMAIL, rf"(?<!\w)(?P<v>[가-힣]{{1,20}}@{_HOST})", _email, _before_mark(_AT_SIGN, 20)),
 )  # fmt: skip

@@ -21,6 +21,7 @@ from mnemolog.domain.gate.admission import (
     Reason,
     SourceFacts,
     admit,
+    topic_of,
 )
 from mnemolog.domain.gate.candidates import Candidate, restored
 from mnemolog.domain.gate.findings import Finding, Sign, mask
@@ -100,7 +101,7 @@ def judge_candidates(
     given = [restored(values) for values in event.candidates]
     tier = gate.trust(recorded.envelope.origin, str(event.said["role"]), event.said.get("who"))
     facts = replace(_facts(event, given, tier, rate), consents=gate.consents)
-    each = [(one, admit(one, facts, gate.policy.admission, ())) for one in given]
+    each = [(one, admit(one, facts, gate.policy.admission)) for one in given]
     candidate, outcome = min(each, key=lambda pair: pair[1].decision)
     system = gate.policy.owner_of(candidate.slot)
     reasons = [*outcome.reasons, *([Reason.OWNED] if system is not None else [])]
@@ -128,7 +129,6 @@ def _facts(
         text=_quoted(candidates, int(event.said["length"])),
         role=str(event.said["role"]),
         tier=tier,
-        origin=event.voice,
         findings=tuple(map(Finding.of, event.findings)),
         signs=signs,
         injected=tuple((start, end) for start, end in event.injected),
@@ -197,7 +197,7 @@ def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assert
     if content is None or not isinstance(event, MemoryStated | MemoryCorrected | QuarantineReviewed):
         return assertion, None
     if not isinstance(event, MemoryStated):
-        return _masked(assertion, content, event.findings, gate), None
+        return _masked(assertion, content, event.findings, gate), _consented(assertion, content, gate)
     candidate = Candidate(
         kind, content, (0, len(content)), content, (0, len(content)), "", None, negated=False,
         confidence=1.0, rule="stated",
@@ -207,7 +207,6 @@ def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assert
         text=content,
         role="user",
         tier=assertion.trust,
-        origin=assertion.actor,
         findings=tuple(map(Finding.of, event.findings)),
         signs=signs,
         consents=gate.consents,
@@ -215,7 +214,7 @@ def judge_stated(assertion: Assertion, event: Event, gate: Gate) -> tuple[Assert
     admission = gate.policy.admission
     floors = dict.fromkeys(admission.floors, Tier.IMPORT)
     policy = replace(admission, floors=floors, extractor=None, confirm=frozenset(), confirm_explicit=False)
-    outcome = admit(candidate, facts, policy, ())
+    outcome = admit(candidate, facts, policy)
     return _gated(assertion, outcome, gate, kind)
 
 
@@ -228,12 +227,21 @@ def _masked(
     return replace(assertion, content=hidden, form=statement_key(hidden)) if found else assertion
 
 
+def _consented(assertion: Assertion, content: str, gate: Gate) -> Outcomes | None:
+    """What people correct and decide is said with their consent; it falls when they take that back."""
+    topic = topic_of(content, gate.policy.admission)
+    if not gate.needs_consent(topic):
+        return None
+    judged = Judged(Decision.ADMIT, (), assertion.trust, assertion.actor, topic, found=False)
+    return Outcomes(judged, assertion.event_id, assertion.act, topic)
+
+
 def _gated(
     assertion: Assertion, outcome: Outcome, gate: Gate, kind: str
 ) -> tuple[Assertion, Outcomes | None]:
     topic = outcome.topic
     system = gate.policy.owner_of(assertion.slot)
-    consent = topic if gate.needs_consent(topic) and assertion.consent is None else None
+    consent = topic if gate.needs_consent(topic) else None
     changed: dict[str, Any] = {}
     if outcome.kept is not None:
         changed = {"content": outcome.kept.content, "form": statement_key(outcome.kept.content)}
@@ -250,7 +258,8 @@ def _gated(
     judged = Judged(outcome.decision, reasons, outcome.trust, assertion.actor, consent, found=False)
     if outcome.decision is Decision.REJECT:
         changed = {"content": None, "form": None}
-    stays = outcome.decision is Decision.ADMIT and consent is None
+    agreed = consent is None or assertion.consent is not None
+    stays = outcome.decision is Decision.ADMIT and agreed
     act = assertion.act if stays or assertion.act is not Act.STATED else _ACTS[outcome.decision]
     if outcome.decision is Decision.REJECT:
         act = Act.DROPPED

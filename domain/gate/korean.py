@@ -26,7 +26,7 @@ _WITH_L: Final = "".join(chr(0xAC00 + 28 * at + 8) for at in range(399))
 _WITH_N: Final = "".join(chr(0xAC00 + 28 * at + 4) for at in range(399))
 
 _NO_STATEMENT: Final = _re(
-    rf"아마|(?:것|거) ?같|모르겠|모를|[{_WITH_N}{_WITH_L}는] ?듯|걸요?$|(?:[가-힣]나|[{_WITH_N}]가) ?(?:봐|보[네다아])|지도 ?(?:몰|모)|확실하?[진지]|"
+    rf"알기로는?(?=\s|$)|알기론|기억하기로는|듣기로는?(?=\s|$)|듣기론|들은 ?바로는|아마|(?:것|거) ?같|모르겠|모를|[{_WITH_N}{_WITH_L}는] ?듯|걸요?$|(?:[가-힣]나|[{_WITH_N}]가) ?(?:봐|보[네다아])|지도 ?(?:몰|모)|확실하?[진지]|"
     rf"[{_WITH_L}] ?(?:거(?:예요|에요|야|죠|지)|것이|것입|겁니다|까(?!지))|아닐까|글쎄|추측(?:이|인|으로)|혹시"
     # hypothetical
     rf"|만약|만일|가정하|가정해|[{_WITH_N}다]고 ?(?:치|친|쳐)|상상|텐데|(?:라|다|하게 ?되|(?<!소개)(?<!정리)(?<!요약)하|되|뀌|기|가|오|쓰|이)면(?!\s*(?:안|서))\s|예를 ?들"
@@ -46,7 +46,7 @@ _PASSING: Final = _re(
     r"잠깐|당장|일단|우선은|나중에|아직|저녁에 만|걱정"
 )
 _CORRECTS: Final = _re(
-    r"^(?:정정|아니[요야오]|아뇨|아닙니다|틀렸|사실|아까|잘못|다시 ?말하|수정할게|제가 잘못|방금)"
+    r"^(?:정정|아니[요야오]|아니에요|아니예요|아뇨|아닙니다|그거 ?틀|그건 ?아니|그게 ?아니|죄송하지만 ?틀|틀렸|사실|아까|잘못|다시 ?말하|수정할게|제가 잘못|방금)"
 )
 _BEGINS: Final = _re(r".*(?:부터|까지)(?:는|로)?$")
 
@@ -54,20 +54,24 @@ _ME: Final = r"(?:저는요?|나는|난|전(?=\s)|제가|내가|저도|나도|�
 _US: Final = r"(?:우리(?:는|가|도)|우리(?=\s(?:이제|요즘|지금|더 ?이상)\s)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:팀|회사|조직|부서|가족)(?:은|는|이|가|에서는|에선|도)?)"
 _JOINT: Final = _re(
     r"(?:(?P<keep>이고|고|인데|이며|는데|지만|니까|라서|해서|어서|아서),?|(?<=[가-힣\w])[,;:]|\s[–—-])\s+"
-    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)))"
+    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)|\S+(?: \S+)?(?:을|를) (?:더 |제일 |가장 )?(?:선호|좋아|싫어)))"
 )
 _FILLER: Final = _re(
     r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
-    r"저기|고마워요?|감사합니다|틀렸어요?|시작하기 전에|다시 말하지만|그냥|방금|일단|아까 .{1,20}?(?:라고|다고) ?(?:했|말했)(?:는데|지만)|"
+    r"저기|솔직히(?: 말해서?| 말하면)?|사실대로 말하면|고마워요?|감사합니다|(?:그거 ?)?틀렸어요?|시작하기 전에|다시 말하지만|그냥|방금|일단|아까 .{1,20}?(?:라고|다고) ?(?:했|말했)(?:는데|지만)|"
     r"잘못 말했(?:는데|네요))[,.!:~…]*\s+"
 )
 _VERB_OF_MEMORY: Final = (
-    r"(?:꼭|좀|잘|잊지 ?말고|이거|이것도?|이건|이 ?점(?:을|은)?|반드시|항상|계속)*\s*(?:기억|메모|저장|기록|명심|외워|유념|적어)\s?"
+    r"(?:꼭|좀|잘|(?:다음|나중)(?:을|에|을 ?위해|에 ?쓰게)|잊지 ?말고|이거|이것도?|이건|이 ?점(?:을|은)?|반드시|항상|계속)*\s*(?:기억|메모|저장|기록|명심|외워|유념|적어)\s?"
     r"(?:해|하고|둬|두)?\s?(?:둬|두고|놔|놓고)?\s?"
     r"(?:줘요?|주세요|주십시오|주실래요|주시겠어요|줄래요?|줄 ?수 ?있(?:어|나|을까)요?|줬으면 해요?|두세요|둬요?|놔요?|하세요|해요|해라|해|부탁해요?|부탁드려요|부탁드립니다)"
 )
 _ASKED_BEHIND: Final = _re(
-    rf"(?P<v>.{{3,200}}?)(?P<da>다)?(?:는|라는|란|이라는|이란)\s*(?:거|것|걸|점|사실|내용)(?:을|도|만|은)?\s+{_VERB_OF_MEMORY}$"
+    rf"(?P<v>.{{3,200}}?)(?P<da>다)?(?:는|라는|란|이라는|이란|(?<=[0-9번호실층시일월])인)\s*(?:거|것|걸|점|사실|내용)(?:을|도|만|은)?\s+"
+    rf"{_VERB_OF_MEMORY}$"
+)
+_ASKED_NOT_TO_FORGET: Final = _re(
+    r"(?P<v>.{3,200}?)(?:(?P<da>다)는|이?라는)\s*(?:거|것|걸|점|사실)(?:을|도|만|은)?\s+잊지 ?(?:마|말아 ?줘|마세요|말아 ?주세요)요?$"
 )
 _ASKED_BEFORE: Final = _re(
     rf"(?:{_VERB_OF_MEMORY}|잊지 ?(?:마|말아 ?줘|마세요|말고)요?|참고로|메모|기록)[,:]?\s+(?P<v>.{{3,}})$"
@@ -81,7 +85,6 @@ _OPEN: Final = "".join(map(chr, range(0xAC00, 0xD7A4, 28)))
 _CALLED: Final = rf"(?:(?<![{_OPEN}])이)?라고"
 _SURE: Final = r"(?:입니다|이에요|이예요|예요|에요|이야|야|이다|이죠|이지|임|이라고요|이네요|인데요|이거든요)"
 _COPULA: Final = rf"(?:{_SURE}|이고요?|고요)"
-_POLITE: Final = r"(?:요|니다|다|어|아|해|지|죠|네|음|함)?"
 _PAST: Final = r"(?:어요?|습니다|다|네요?|음|죠|지요?|고요|는데요?|거든요?)?"
 _V: Final = r"(?P<v>(?:[^,;]|,(?=\d)){1,80}?)"
 _A: Final = r"(?P<a>[^\s:]+?(?:\s[^\s:]+?){0,3}?)"
@@ -96,21 +99,17 @@ _WORK: Final = words(
     "개발자 프로그래머 디자이너 간호사 의사 약사 교사 선생님 강사 교수 학생 대학생 대학원생 번역가 통역사 작가 기자 변호사 회계사 세무사 건축가 "
     "연구원 과학자 엔지니어 기획자 마케터 요리사 사진가 사진작가 음악가 화가 농부 소방관 경찰관 공무원 상담사 사서 수의사 물리치료사 프리랜서 주부 편집자 분석가"
 )
-_DIET: Final = (
-    "채식주의자|비건|페스코|왼손잡이|오른손잡이|색맹|색약|당뇨 ?환자|유당불내증|글루텐 ?불내증|임산부|무슬림"
-)
+_DIET: Final = "(?:(?:락토|오보|락토 ?오보|페스코) )?베지테리언|플렉시테리언|채식주의자|비건|페스코|왼손잡이|오른손잡이|색맹|색약|당뇨 ?환자|유당불내증|글루텐 ?불내증|임산부|무슬림"
 _ATTRIBUTES: Final = words(
     "마감일 마감 예산 단가 요금 수수료 가격 포트 주소 호스트 도메인 버전 브랜치 시간대 근무_시간 영업_시간 지원_시간 담당자 연락처 책임자 저장소 데이터베이스 "
-    "리전 보관_기간 한도 할당량 제한_시간 회의실 회의_시간 출시일 릴리스_요일 배포_요일 스택 통화 계좌 코드명 프로젝트_이름 프로필_이름"
+    "스프린트_길이 스프린트_주기 스프린트_기간 점검_주기 백업_주기 배포_주기 리전 보관_기간 한도 할당량 제한_시간 회의실 회의_시간 출시일 릴리스_요일 배포_요일 스택 통화 계좌 코드명 프로젝트_이름 프로필_이름"
 )
 _PEOPLE: Final = (
-    r"(?:동생|형|누나|오빠|언니|엄마|아빠|어머니|아버지|남편|아내|아들|딸|친구|사촌|이모|삼촌|고모|할머니|할아버지|여자 ?친구|남자 ?친구|아이|애|고양이|강아지|"
+    r"(?:^|[\s남여큰작친외]|막내|셋째|둘째|첫째)(?:동생|형|누나|오빠|언니|엄마|아빠|어머니|아버지|남편|아내|아들|딸|친구|사촌|이모|삼촌|고모|할머니|할아버지|여자 ?친구|남자 ?친구|아이|애|고양이|강아지|"
     r"사장님?|고객|동료|이웃)$"
 )
 _NO_ATTRIBUTE: Final = r"(?:추측|예상|추정|생각|질문|문제|말|잘못|고민|목표|계획|의견|기분|머리|컴퓨터|노트북|코드|차례|꿈|취지|뜻|요점|희망|바람)$"
-_STATE: Final = (
-    r"^(?:그대로|별로|아주|매우|너무)|(?:중|정도|때문|상태|예정|편|것|거|뿐|문제|탓|덕분|마찬가지)$"
-)
+_STATE: Final = r"^(?:그대로|별로|아주|매우|너무)|^(?:초록|빨간|노란|녹|적)색(?:불)?$|^(?:정상|먹통|다운|에러|오류|실패|성공)$|(?:중|정도|때문|상태|예정|편|것|거|뿐|문제|탓|덕분|마찬가지)$"
 _REQUEST: Final = (
     r"(?:줘요?|주세요|주십시오|주시면 ?(?:돼요|됩니다)|주길 ?바라요?|하세요|[으]?세요|하십시오|해라|[아어]라|하자|합시다|할 ?것|해야 ?(?:해요?|합니다|한다|돼요?|됩니다)|"
     r"도록 ?(?:해요?|하세요|합시다)|부탁해요?|부탁드려요|부탁드립니다)"
@@ -128,6 +127,15 @@ def _no_other_subject(found: re.Match[str]) -> bool:
     if every[-1:] in (["거"], ["것"], ["게"]):  # 전화 오는 거
         return True
     return not any(re.search(r"(?:은|는|이|가|께서|도)$", one) for one in every[:-1])
+
+
+def _not_of_a_team(found: re.Match[str]) -> bool:
+    """What a team happens to do is nobody's preference."""
+    return re.match(_US, group(found, "w") or "") is None
+
+
+def _of_a_person(found: re.Match[str]) -> bool:
+    return bool(found["w"]) and _not_of_a_team(found)
 
 
 def _people_have_names(found: re.Match[str]) -> bool:
@@ -157,29 +165,41 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("name", Lazy(rf"(?:(?:저를|나를|절|날|그냥|앞으로는?|저는|나는)\s)+(?P<v>\S+?(?: \S+?)?){_CALLED} ?(?:불러|부르).*$"), attribute="name"),
     Rule("name", Lazy(rf"(?P<v>\S+?){_CALLED} ?불러 ?(?:주세요|줘요?|주시면 돼요|주시면 됩니다|주십시오)$"), attribute="name",
          fits=(lacks("v", _PRONOUN),)),
-    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}{_V}에서? (?:살아요?|삽니다|산다|살고(?: ?있(?:어요?|습니다))?|거주하고|거주해요?|거주합니다|거주 ?중(?:이에요|입니다))$"),
-         attribute="home", fits=(*_OWN, lambda found: bool(found["w"]) or " " not in found["v"])),
-    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<o>\S+)에서 )?{_V}(?:으로|로) (?:이사했|이사 ?왔|이사 ?갔){_PAST}$"), attribute="home", fits=_OWN),
+    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}{_V}에서? (?:살아요?|삽니다|산다|살고(?: ?있(?:어요?|습니다))?|거주하고(?: ?있(?:어요?|습니다))?|거주해요?|거주합니다|거주 ?중(?:이에요|입니다))$"),
+         attribute="home", dated=True, fits=(*_OWN, lambda found: bool(found["w"]) or " " not in found["v"])),
+    Rule("home", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<o>\S+)에서 )?{_V}(?:으로|로) (?:이사했|이사 ?왔|이사 ?갔){_PAST}$"), attribute="home", dated=True, fits=_OWN),
     Rule("occupation", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:으로|로) (?:일해요?|일합니다|일하고(?: ?있(?:어요?|습니다))?|근무하고|근무해요?|근무합니다)$"),
-         attribute="occupation", fits=_OWN),
-    Rule("employer", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고(?: ?있(?:어요?|습니다))?)$"), attribute="employer",
+         attribute="occupation", dated=True, fits=_OWN),
+    Rule("employer", Lazy(rf"(?P<w>{_ME}) {_NOW}{_V}에서 (?:일해요?|일합니다|일하고(?: ?있(?:어요?|습니다))?|근무하고(?: ?있(?:어요?|습니다))?|근무해요?|근무합니다)$"),
+         attribute="employer", dated=True, confidence=0.85, fits=(*_OWN, lacks("v", rf"(?:집|자택|재택|카페|사무실|현장|거실|방|도서관|밖|환경|{_NOTHING})$"))),
+    Rule("employer", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고(?: ?있(?:어요?|습니다))?)$"), attribute="employer", dated=True,
          fits=(*_OWN, lacks("v", r"(?:학원|병원|체육관|헬스장|학교)$"))),
-    Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,2}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation"),
+    Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,3}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation",
+         fits=(lacks("v", r"(?:은|는|이|가|께서)\s"),)),
+    Rule("place", Lazy(rf"{_W} (?P<a>(?:\S+ )?(?:사무실|본사|지사|회사|집|창고|매장|공장|고객센터|물류센터|연구소|스튜디오|가게|농장|작업실|연구실|서버|데이터센터))(?:은|는) {_V}에 (?:있어요|있습니다|위치해 ?있\S*)$"),
+         confidence=0.85, fits=(lacks("v", _PRONOUN), lacks("v", r"^(?:근처|앞|뒤|옆|안|밖)$|오늘|지금"))),
+    Rule("has", Lazy(rf"{_ME} (?P<v>(?:아이|아들|딸|남동생|여동생|동생|형|누나|언니|오빠|고양이|강아지|반려견|반려묘)(?:가|이|는|은|를|을)? ?(?:하나|둘|셋|넷|\S+ ?(?:명|마리)))(?:이|가|을|를)? ?(?:있어요?|있습니다|키워요?|키웁니다)$"),
+         relation="has"),
+    Rule("speaks", Lazy(rf"{_ME} (?P<v>(?!단어|언어|용어|국어|약어)\S+어(?:(?:와|과|랑|하고) \S+어)?)(?:를|을|도)? (?:할 ?줄 ?알아요?|할 ?줄 ?압니다|구사해요?|구사합니다)$"), relation="speaks"),
     # what has changed
     Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바뀌었|바뀌|바꿨|옮겼|옮겨졌|미뤄졌|늘었|줄었|올랐|내렸|늘어났|(?:변경|이동|연기|조정|인상|인하)(?:됐|되었|했|하였)){_PAST}$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", r"(?:팀|회사|부서|조직|우리|저희)$"))),
     Rule("moved over", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)에서 {_V}(?:으로|로) (?:바꿨|바꾸었|옮겼|갈아탔|이전했|전환했|교체했|넘어갔|넘어왔){_PAST}$"),
          relation="use", whose="team", personal=False, fits=(lacks("o", r"(?:은|는)(?:\s|$)"), lacks("v", _PRONOUN))),
     Rule("changed", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제 )?{_V}(?:으로|로) (?:바뀌었|바꿨|옮겼|옮겨졌|미뤄졌|늘었|줄었|올랐|내렸|늘어났|(?:변경|이동|연기|조정|인상|인하)(?:됐|되었|했|하였)){_PAST}$"),
-         whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("v", _PRONOUN))),
+         whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("v", _PRONOUN), lacks("v", r"(?:팀|부서|본부|회사|학교|동네|지점|지사)$"))),
     Rule("replaced", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)(?:을|를) {_V}(?:으로|로) (?:교체했|바꿨|대체했){_PAST}$"), relation="use",
          whose="team", personal=False, fits=_OWN),
+    Rule("moved over", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}(?P<a>\S+(?: \S+)?)(?:을|를) {_V}(?:으로|로) (?:옮겼|이전했|전환했|마이그레이션했){_PAST}$"), whose="team", personal=False,
+         fits=(lacks("a", _NOTHING), lacks("a", r"(?:은|는|이|가)\s"), lambda found: re.search("[A-Za-z]", found["v"]) is not None)),
     Rule("now", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?:이제|이제는|지금은|현재|앞으로) {_V}{_SURE}$"), whose="team", personal=False,
          fits=(lacks("v", _STATE), lacks("v", r"(?:은|는|이|가|를|을)$"), lacks("a", _NOTHING), lacks("v", _PRONOUN),
                lacks("a", r"^(?:그쪽|저쪽|그|걔|그녀)"), lacks("a", _PEOPLE))),
     # what is used
     Rule("not used", Lazy(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:안 (?:써요?|씁니다|쓴다|씀|사용해요?|사용합니다)|쓰지 않(?:아요?|습니다)|사용하지 않(?:아요?|습니다))$"),
          relation="use", negated=True, whose="team", personal=False, fits=_OWN),
+    Rule("not supported", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:(?:지원|제공|판매|운영)하|받|팔)지 ?(?:않아요?|않습니다|않는다)$"),
+         relation="support", negated=True, whose="team", personal=False, fits=(*_OWN, lambda found: re.search(rf"^{_US}|더 ?이상", found[0]) is not None)),
     Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|은|는|으로|로) )?(?P<o>[^\s,]+) 대신(?:에)? {_V}(?:을|를) "
          rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다)|쓰기로 ?했{_PAST})$"), relation="use", whose="team", personal=False,
          fits=(lacks("v", _PRONOUN), lacks("a", _NOTHING))),
@@ -192,11 +212,11 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("favourite", Lazy(rf"(?:제가|내가) (?P<a>(?:제일|가장) 좋아하는 [^,;]+?){_TOPIC} {_V}{_COPULA}$"), PREFERENCE),
     Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}[^,;]+?보다는? {_V}(?:을|를|이|가) (?:더 |훨씬 )?(?:좋아요?|좋습니다|좋아해요?|좋아합니다|선호해요?|선호합니다|나아요?|낫습니다|편해요?|편합니다)$"),
          PREFERENCE, relation="liking", fits=(lacks("v", _PRONOUN),)),
-    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|(?<=거)|(?<=것)) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?)$"),
+    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|(?<=거)|(?<=것)|(?<=걸)) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?)$"),
          PREFERENCE, relation="liking", fits=(*_OWN, lacks("v", r"(?:는|은) 것$"))),
-    Rule("likes", Lazy(rf"{_ME} {_NOW}{_V}(?:이|가) (?:더 |제일 |정말 )?(?:좋아요?|좋습니다|편해요?|편합니다)$"), PREFERENCE, relation="liking",
+    Rule("likes", Lazy(rf"{_ME} {_NOW}{_V}(?:이|가|(?<=는 게)|(?<=은 게)) (?:더 |제일 |정말 )?(?:좋아요?|좋습니다|편해요?|편합니다)$"), PREFERENCE, relation="liking",
          confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"(?:데|지만|고|서)\s"))),
-    Rule("dislikes", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|이|가|은|는)? ?(?:정말 |진짜 |너무 |무척 |제일 )?(?:싫어해요?|싫어합니다|싫어요|싫습니다|안 좋아해요?|안 좋아합니다|"
+    Rule("dislikes", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|이|가|은|는)? ?(?:정말 |진짜 |너무 |무척 |제일 |별로 |그다지 |딱히 |썩 )?(?:싫어해요?|싫어합니다|싫어요|싫습니다|안 좋아해요?|안 좋아합니다|"
          rf"좋아하지 않(?:아요?|습니다)|못 ?견뎌요?)$"), PREFERENCE, relation="liking", negated=True,
          fits=(*_OWN, lacks("v", r"(?:^|\s)(?:나|저|너|날)$|게\s|면서\s"))),
     Rule("no more", Lazy(rf"{_SUBJECT}{_NOW}{_V}{_OBJECT} (?:이제 |더 ?이상 |전혀 |아예 |너무 |거의 |잘 |별로 )?(?:(?:안|못) ?(?:먹어요?|먹습니다|먹는다|마셔요?|마십니다|피워요?)|먹지 (?:않|못해)\S*|마시지 않\S*)(?:,.*)?$"),
@@ -204,9 +224,9 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("stopped", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:은|는|을|를)? (?:(?P<t>[^,;]+?) )?끊었{_PAST}$"), PREFERENCE, relation="diet",
          negated=True, fits=(*_OWN, lacks("v", r"(?:전화|연락|통화)$"))),
     Rule("habit", Lazy(rf"{_SUBJECT}{_MANY} (?P<v>[^,;]+?(?:[가-힣]요|[아어해가와]|습니다|[합갑십씁]니다))$"), PREFERENCE, relation="habit",
-         confidence=0.75, fits=(*_OWN, lambda found: _ABOUT.search(found["v"]) is not None, lacks("v", r"싶어요?$|[았었였했됐갔왔봤](?:어요?|습니다)$|(?:줘요?|주세요|해야 해요?|세요|하자|있어요?|없어요?)$"))),
-    Rule("eats", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|은|는)? (?:다시 |잘 )?(?:먹어요|먹습니다|마셔요|마십니다)$"), PREFERENCE, relation="diet",
-         confidence=0.8, fits=(*_OWN, lambda found: bool(found["w"]))),
+         confidence=0.75, fits=(*_OWN, lambda found: _ABOUT.search(found["v"]) is not None, _not_of_a_team, lacks("v", r"싶어요?$|[았었였했됐갔왔봤](?:어요?|습니다)$|(?:줘요?|주세요|해야 해요?|세요|하자|있어요?|없어요?)$"))),
+    Rule("eats", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|은|는|만)? (?:다시 |잘 )?(?:먹어요|먹습니다|마셔요|마십니다)$"), PREFERENCE, relation="diet",
+         confidence=0.8, fits=(*_OWN, _of_a_person)),
     Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}(?P<v>[^\s,]+(?: [^\s,]+)?) ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True,
          fits=_OWN),
     Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True, fits=_OWN),
@@ -223,7 +243,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?P<v>\S.{{0,120}}?(?:항상|언제나|늘|반드시|꼭|무조건|매번|때마다)\s+.{{1,120}}?(?:{_REQUEST}))$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"(?:습관|고마워|미안해|좋아해|와|가|타|먹어|자|사랑해)(?:요)?$"), lacks("v", r"^\S+(?:님은|씨는|이는|들은|가|이)\s"))),
     # decisions
-    Rule("decision", Lazy(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+)?)(?:은|는) {_V}(?:으로|로) (?:하기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐)|결정(?:했|됐)|정했|정해졌){_PAST}$"),
+    Rule("decision", Lazy(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+){{0,2}}?)(?:은|는) {_V}(?:으로|로) (?:[하가]기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐)|결정(?:했|됐)|정했|정해졌){_PAST}$"),
          relation="decision", whose="team", personal=False, fits=(lacks("a", rf"^{_NOTHING}|^(?:저|나)$"),)),
     Rule("decision", Lazy(rf"(?:{_US} )?(?P<v>.{{2,120}}?)하?기로 ?(?:결정|합의|확정|정)?(?:했|됐|함|하였|결정함){_PAST}$"), relation="decision", whose="team",
          personal=False, fits=(lacks("v", r"지 ?않$"), _no_other_subject)),
@@ -233,6 +253,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     # attributes
     Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?P<o>[^,;]+?)(?:(?:이|가)? ?아니(?:라|고)|\s?말고) {_V}{_SURE}$"), whose="team", personal=False,
          fits=(lacks("a", _NOTHING), lacks("a", r"^(?:그|저|이)$"))),
+    Rule("corrected", Lazy(rf"(?:{_W} )?(?P<a>[^\s:]+?(?:\s[^\s:]+?){{0,3}}?){_TOPIC} (?P<o>[^,;]+?)(?:이|가)? ?아니라 {_V}에 (?:시작|종료|마감|오픈|출발|도착|끝|열|닫|있)\S*$"),
+         whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", _PEOPLE))),
     Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, corrects=True,
          fits=(lacks("v", _STATE), lacks("a", _NOTHING), lacks("v", _PRONOUN))),
     Rule("attribute", Lazy(rf"(?P<w>우리|저희) {_A}{_TOPIC} {_V}{_SURE}$"), confidence=0.85, whose="team", personal=False,
@@ -240,8 +262,18 @@ _RULES: Final[tuple[Rule, ...]] = (
                lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
     Rule("attribute", Lazy(rf"{_W} {_A}{_TOPIC} {_V}{_COPULA}$"), confidence=0.85,
          fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"), lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
-    Rule("attribute", Lazy(rf"{_W} {_A}(?:은|는) {_V}$"), asked=True,
-         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", r"(?:[다요에서]|을|를)$|(?:을|를|에|에서|은|는|이|가)\s"), _people_have_names)),
+    Rule("made", Lazy(rf"(?P<w>우리|저희) {_A}{_TOPIC} {_V}(?:으로|로) (?:작성|구현|개발|만들어|구성|짜여|쓰여)(?:되어|돼|져)? ?(?:있어요|있습니다|있다|됐어요|됐습니다|졌어요|졌습니다)$"),
+         confidence=0.85, whose="team", personal=False, fits=(lacks("v", _PRONOUN), _people_have_names)),
+    *(
+        Rule("schedule", Lazy(rf"(?:{_US} )?{what}(?:은|는) {_V}에 (?:해요|합니다|한다|진행해요|진행합니다|나가요|나갑니다|있어요|있습니다)$"), attribute=f"{what} 일정",
+             whose="team", personal=False, confidence=0.85, fits=(lambda found: re.search(r"요일|매[일주달월]|격주|\d+ ?[시일주]|주말|평일", found["v"]) is not None, lacks("v", r"오늘|내일|이번|다음 ?주")))
+        for what in ("배포", "릴리스", "주간 회의", "정기 회의", "스탠드업", "정산", "백업", "정기 점검")
+    ),
+    *(
+        Rule("attribute", Lazy(rf"{_W} {_A}{topic} {_V}$"), asked=True,
+             fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", r"(?:[다요에서]|을|를)$|(?:을|를|에|에서|은|는|이|가)\s"), _people_have_names))
+        for topic in ("(?:은|는)", "(?:이|가)")
+    ),
     Rule("attribute", Lazy(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, confidence=0.75,
          fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)(?:의)?\s"))),
 )  # fmt: skip
@@ -249,7 +281,8 @@ _RULES: Final[tuple[Rule, ...]] = (
 
 def _asked(text: str, start: int, end: int) -> Span | None:
     """What the sentence asks to remember; nothing of it where it only says "기억해 줘"."""
-    found = _ASKED_BEHIND.match(text, start, end) or _ASKED_SAYING.match(text, start, end)
+    behind = (_ASKED_BEHIND, _ASKED_SAYING, _ASKED_NOT_TO_FORGET)
+    found = next((one for each in behind if (one := each.match(text, start, end)) is not None), None)
     if found is not None:
         return found.start("v"), found.end("da") if found["da"] else found.end("v")
     if _ASKED_ALONE.match(text, start, end) is not None:

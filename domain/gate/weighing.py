@@ -65,19 +65,34 @@ def weigh(
     approved, rejected = _last(ordered, _DECIDED), _last(ordered, frozenset({Act.REJECTED}))
     said, weighed, verdicts = _Said(), list[Assertion](), dict[str, Verdict]()
     for row in ordered:
-        one = judged.get(row.event_id) if row.act in GATED else None
-        if one is None or row.forgotten:
+        one = None if row.forgotten else judged.get(row.event_id)
+        if one is None or row.act not in GATED:
             weighed.append(row)
             _note(said, row)
+            if one is not None:
+                verdicts[row.event_id] = _stands(one, consents)
             continue
         decided = None if row.position > max(approved, rejected) else approved > rejected
-        verdict = _verdict(one, said, consents, decided)
+        agreed = consents if row.consent is None else _with(consents, one.consent)
+        verdict = _verdict(one, said, agreed, decided)
         verdicts[row.event_id] = verdict
         weighed.append(replace(row, act=_act(row, one, said, verdict)))
         _count(said, one, verdict)
     if any(judged[event].consent in consents.taken_back for event in verdicts):
         weighed = [row if row.forgotten else replace(row, act=Act.DROPPED) for row in weighed]
     return weighed, verdicts
+
+
+def _with(consents: Consents, topic: str | None) -> Consents:
+    """What is agreed to where a statement brings the consent along."""
+    return consents if topic is None else replace(consents, granted=consents.granted | {topic})
+
+
+def _stands(one: Judged, consents: Consents) -> Verdict:
+    """Of what people say with their consent, or correct: it stands until they take that back."""
+    if consents.withdrawn or one.consent in consents.taken_back:
+        return Verdict(Decision.REJECT, (*one.reasons, Reason.WITHDRAWN))
+    return Verdict(one.decision, one.reasons, 1)
 
 
 def _note(said: _Said, row: Assertion) -> None:

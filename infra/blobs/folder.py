@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mnemolog.domain.errors import NotFound, StoreUnavailable
 from mnemolog.infra.blobs.sealed import Stored
+from mnemolog.projections.private import private
 
 
 class FolderStore:
@@ -17,7 +18,7 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(
                 f"{folder} cannot be used for blobs: {error.strerror}; choose a folder of yours"
@@ -26,7 +27,7 @@ class FolderStore:
     def put(self, name: str, parts: Sequence[bytes]) -> None:
         path = self._folder / name
         half = path.with_suffix(".half")
-        with half.open("wb") as file:
+        with open(half, "wb", opener=private) as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())

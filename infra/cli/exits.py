@@ -34,6 +34,7 @@ class Exit(IntEnum):
 
 CODES: Final[dict[type[errors.MnemologError], Exit]] = {
     errors.InvalidInput: Exit.USAGE,
+    errors.NotKept: Exit.USAGE,
     errors.NotFound: Exit.NOT_FOUND,
     errors.Erased: Exit.NOT_FOUND,
     errors.VersionConflict: Exit.CONFLICT,
@@ -48,12 +49,14 @@ CODES: Final[dict[type[errors.MnemologError], Exit]] = {
     errors.ErasedScope: Exit.ERASED,
     errors.ProjectionParked: Exit.INCOMPLETE,
     errors.ProjectionStalled: Exit.INCOMPLETE,
+    errors.RebuildRefused: Exit.INCOMPLETE,
     errors.CorruptStore: Exit.CORRUPT,
     errors.UnknownEventType: Exit.CORRUPT,
 }
 
 HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.InvalidInput: "see --help of the command",
+    errors.NotKept: "say it without that, or change the policy (mnemolog policy show)",
     errors.NotFound: "look with the scope that it belongs to: mnemolog records list, mnemolog log list",
     errors.VersionConflict: "read the record again (mnemolog records show), then retry",
     errors.IdempotencyConflict: "use a new --key for new content",
@@ -63,11 +66,12 @@ HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.AccessDenied: "ask an operator, or call with --as ROLE:ID of one who may",
     errors.StoreInUse: "stop the other process, or wait until it has finished",
     errors.StoreClosed: "open it anew",
-    errors.StoreUnavailable: "free the disk or wait, then retry with the same --key",
+    errors.StoreUnavailable: "see to what the message names, then retry; a write with the same --key",
     errors.KeysMissing: "restore keys and root key, or set MNEMOLOG_ROOT_KEY or MNEMOLOG_ROOT_KEY_FILE",
     errors.ErasedScope: "what was erased does not come back; a new event needs a new session",
     errors.ProjectionParked: "see mnemolog projections parked",
     errors.ProjectionStalled: "see mnemolog projections lag",
+    errors.RebuildRefused: "mend the cause, or add --force and see mnemolog projections parked",
     errors.CorruptStore: "keep a copy of the directory, then restore it from a backup",
     errors.UnknownEventType: "read it with the version of mnemolog that wrote it",
 }

@@ -7,11 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from mnemolog.domain.errors import NotFound
 from mnemolog.infra.cli.command import Call, command
 from mnemolog.infra.cli.output import when
 
 File = Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="A policy, in YAML.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Of a record or an event.")]
+AsAdopted = Annotated[
+    bool, typer.Option("--adopted", help="The document that was adopted, word for word, and no more.")
+]
 ContextId = Annotated[str, typer.Argument(metavar="ID", help="Of the context's receipt.")]
 
 
@@ -26,8 +30,8 @@ def register_audit(app: typer.Typer) -> None:
     command(app, "context")(audit_context)
 
 
-def show_policy(call: Call) -> None:
-    """Print the policy that decides now, as a document.
+def show_policy(call: Call, adopted: AsAdopted = False) -> None:
+    """Print all that decides now, as a document: what was adopted, and the values of what that leaves out.
 
     Example: mnemolog policy show > policy.yaml
     """
@@ -35,13 +39,15 @@ def show_policy(call: Call) -> None:
     from mnemolog.infra.policy_schema import written
 
     with call.memory() as memory:
-        policy, adopted = memory.operations.policy(), memory.operations.policy_document()
-    text = adopted or DEFAULT_DOCUMENT
+        policy, given = memory.operations.policy(), memory.operations.policy_document()
     if call.out.as_json:
-        call.out.document({"policy": policy.hash, "adopted": adopted is not None, "values": written(policy)})
+        call.out.document({"policy": policy.hash, "adopted": given is not None, "values": written(policy)})
         return
-    call.out.text(text.rstrip("\n") if text else policy_document(policy))
-    call.out.say(f"policy {policy.hash[:12]}{'' if adopted else ', the default'}")
+    if adopted and given is None:
+        raise NotFound("no policy was adopted: the default decides, and `mnemolog policy show` prints it")
+    text = DEFAULT_DOCUMENT if given is None else given if adopted else policy_document(policy)
+    call.out.text(text.rstrip("\n"))
+    call.out.say(f"policy {policy.hash[:12]}{'' if given else ', the default'}")
 
 
 def check_policy(call: Call, file: File) -> None:

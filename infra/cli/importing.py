@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from mnemolog.domain.gate.wording import WAITING
 from mnemolog.infra.cli.command import Call, command
 from mnemolog.infra.cli.exits import Exit, report
 from mnemolog.infra.cli.output import one_line, size
@@ -70,14 +71,14 @@ def import_(call: Call, files: Files, format: Form = "auto", timezone: Zone = No
                 with call.out.steps() as step:
                     step("bringing the views up to date")
                     memory.operations.catch_up(timeout=CATCH_UP_SECONDS)
-            tenant = _tenant(call, memory)
+            tenant, left_out = _afterwards(call, memory)
     except KeyboardInterrupt as stop:
         report(stop, reached.sentence, as_json=call.out.as_json)
         return Exit.INTERRUPTED
     if call.out.as_json:
         call.out.document(_document(found))
     else:
-        _show(call, found, tenant)
+        _show(call, found, tenant, left_out)
     return Exit.INCOMPLETE if found.wrong else Exit.OK
 
 
@@ -123,15 +124,19 @@ def _document(found: ImportReport) -> dict[str, Any]:
     }
 
 
-def _tenant(call: Call, memory: Memory) -> str:
-    """A tenant to try a first recall with."""
-    if call.levels.get("tenant") or call.acting_as:
-        return str(call.levels.get("tenant"))
-    newest = memory.log(after=max(0, memory.operations.status().head - 1), limit=1)
-    return memory.names(newest[0].envelope.scope).tenant if newest else "TENANT"
+def _afterwards(call: Call, memory: Memory) -> tuple[str, str]:
+    """A tenant to try a first recall with, and what the gate made no memory of, in the whole memory."""
+    if call.acting_as:
+        return str(call.levels.get("tenant")), ""
+    status = memory.operations.status()
+    newest = memory.log(after=max(0, status.head - 1), limit=1)
+    first = memory.names(newest[0].envelope.scope).tenant if newest else "TENANT"
+    counts = {name: status.gate.candidates.get(name, 0) for name in (*WAITING, "log only")}
+    told = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+    return call.levels.get("tenant") or first, told
 
 
-def _show(call: Call, found: ImportReport, tenant: str) -> None:
+def _show(call: Call, found: ImportReport, tenant: str, left_out: str) -> None:
     rows: list[list[Any]] = [["appended", count, kind] for kind, count in sorted(found.by_type.items())]
     rows += [["already here", found.duplicates, ""]] if found.duplicates else []
     reasons = sorted(found.reasons.items(), key=lambda item: -item[1])
@@ -142,7 +147,10 @@ def _show(call: Call, found: ImportReport, tenant: str) -> None:
         call.out.say("The files hold nothing to import.")
     _details(call, found)
     if found.appended or found.duplicates:
+        if left_out:
+            call.out.say(f"Not memory yet, or not kept: {left_out}. `review list` and `why-not` tell more.")
         call.out.say(f'Next: mnemolog recall "a question" --tenant {tenant} --any all --data {call.data}')
+        call.out.say(f"For vectors, summaries and what is said: mnemolog catch-up --data {call.data}")
 
 
 def _details(call: Call, found: ImportReport) -> None:

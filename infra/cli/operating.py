@@ -19,6 +19,9 @@ Position = Annotated[int, typer.Argument(metavar="POSITION", min=1, help="As `pr
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept, sealed, in the log.")]
 OneName = Annotated[str | None, typer.Argument(metavar="VIEW", help="Which view; all if left out.")]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Events in one transaction.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Also switch to a view that lacks more events than the live one.")
+]
 OfKeys = Annotated[bool, typer.Option("--keys", help="For the database of the keys.")]
 NewKey = Annotated[
     Path | None,
@@ -101,8 +104,10 @@ def lag(call: Call) -> int:
     return Exit.INCOMPLETE if stuck else Exit.OK
 
 
-def rebuild(call: Call, names: Names = None, batch_size: BatchSize = None) -> int:
+def rebuild(call: Call, names: Names = None, batch_size: BatchSize = None, force: Force = False) -> int:
     """Fold views anew from the start of the log, beside the live ones, then switch to them.
+
+    A new view that lacks more events than the live one is not switched to (exit code 9), unless --force asks for it.
 
     Example: mnemolog projections rebuild curated
     """
@@ -112,7 +117,7 @@ def rebuild(call: Call, names: Names = None, batch_size: BatchSize = None) -> in
         if unknown := set(wanted) - set(known):
             raise NotFound(f"no view {', '.join(sorted(unknown))}: there are {', '.join(known)}")
         with call.out.progress(f"Rebuilding {', '.join(wanted)}") as progress:
-            memory.operations.rebuild_all(wanted, batch_size=batch_size, progress=progress)
+            memory.operations.rebuild_all(wanted, batch_size=batch_size, progress=progress, force=force)
         for name in wanted:
             call.out.say(f"rebuilt: {name}")
         found = [view for view in memory.operations.projections() if view.name in wanted]

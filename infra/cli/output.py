@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum, IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -195,8 +195,14 @@ class Output:
     @contextmanager
     def progress(self, label: str, *, in_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
         """A bar on stderr while a terminal is there: call it with what is done and the total."""
+        with self.stages(in_bytes=in_bytes) as tell:
+            yield partial(tell, label)
+
+    @contextmanager
+    def stages(self, *, in_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+        """As `progress`, for work in stages: call it with the stage's name, too."""
         if self.as_json or not self.stderr.is_terminal:
-            yield lambda done, total: None
+            yield lambda stage, done, total: None
             return
         from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as Remaining
@@ -204,8 +210,10 @@ class Output:
         count = DownloadColumn() if in_bytes else MofNCompleteColumn()
         columns = (TextColumn("{task.description}"), BarColumn(), count, Remaining())
         with Progress(*columns, console=self.stderr, transient=True) as bar:
-            task = bar.add_task(label, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total or None)
+            task = bar.add_task("", total=None)
+            yield lambda stage, done, total: bar.update(
+                task, description=stage, completed=done, total=total or None
+            )
 
     @contextmanager
     def steps(self) -> Iterator[Callable[[str], None]]:

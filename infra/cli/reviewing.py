@@ -6,22 +6,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mnemolog.domain.errors import NotFound
 from mnemolog.infra.cli.command import Call, command, content
 from mnemolog.infra.cli.output import one_line, when
 from mnemolog.infra.cli.reading import TEXT_SHOWN, AnyOf
 from mnemolog.infra.cli.stating import Content, Expected, Key, Reason, answer
 
 if TYPE_CHECKING:
-    from mnemolog.results import MemoryRecord, Outcome, Why
+    from mnemolog.results import Conflict, MemoryRecord, MergeProposal, Outcome, Why
 
+MERGES = "merge proposed"
 RecordId = Annotated[str, typer.Argument(metavar="RECORD", help="Its id, as review list shows it.")]
+OtherId = Annotated[str, typer.Argument(metavar="OTHER", help="The id of another record of its scope.")]
+Over = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--over",
+        metavar="RECORD",
+        help="What it is chosen over; all that it stands against if left out. Repeatable.",
+    ),
+]
 EventId = Annotated[str, typer.Argument(metavar="EVENT", help="Its id, as log list shows it.")]
 Statuses = Annotated[
     list[str] | None,
     typer.Option(
         "--status",
         metavar="STATUS",
-        help="needs confirmation, quarantined, log only, admitted or evidence. Repeatable.",
+        help="needs confirmation, quarantined, merge proposed, log only, admitted or evidence. Repeatable.",
     ),
 ]
 Most = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, the oldest.")]
@@ -42,6 +53,9 @@ def register_review(app: typer.Typer) -> None:
     command(app, "approve")(approve)
     command(app, "reject")(reject)
     command(app, "edit")(edit)
+    command(app, "resolve")(resolve)
+    command(app, "merge")(merge)
+    command(app, "apart")(apart)
 
 
 def register_consent(app: typer.Typer) -> None:
@@ -54,8 +68,8 @@ def extract(call: Call) -> None:
 
     Example: mnemolog extract
     """
-    with call.memory() as memory:
-        position = memory.operations.extract()
+    with call.memory() as memory, call.out.progress("Looking") as progress:
+        position = memory.operations.extract(progress=progress)
         found = memory.operations.status().counts.get("CandidatesExtracted", 0)
     if call.out.as_json:
         call.out.document({"position": position, "candidates": found})
@@ -64,35 +78,45 @@ def extract(call: Call) -> None:
 
 
 def list_waiting(call: Call, status: Statuses = None, limit: Most = 100, any_of: AnyOf = None) -> None:
-    """List what waits for a person, oldest first, with the question to ask and the reasons.
+    """List what waits for a person, each with the question to ask: candidates, conflicts, possible doubles.
 
     Example: mnemolog review list --tenant acme --any all
     """
     from mnemolog.domain.gate.wording import WAITING
 
-    scope = call.reading(any_of or ())
+    scope, wanted = call.reading(any_of or ()), status or [*WAITING, MERGES]
+    statuses = [one for one in wanted if one != MERGES]
     with call.memory() as memory:
-        found = memory.review.list(scope, status=status or WAITING, limit=limit)
+        found: list[Any] = list(memory.review.list(scope, status=statuses, limit=limit)) if statuses else []
+        found += memory.review.conflicts(scope) if WAITING[0] in wanted else []
+        found += memory.review.merges(scope) if MERGES in wanted else []
+    found = found[:limit]
     if call.out.as_json:
         call.out.lines(found)
     elif found:
-        call.out.table(["what", "text"], [_outcome(one) for one in found])
+        call.out.table(["what", "text"], [_waiting(one) for one in found])
     else:
         call.out.say("Nothing waits. `mnemolog extract` looks at what was said since the last look.")
 
 
 def show_waiting(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
-    """Show everything that was found for a record, whatever became of it.
+    """Show everything that was found for a record, whatever became of it, and what it is to be compared with.
 
     Example: mnemolog review show 019cd2a4... --tenant acme --any all
     """
     scope = call.reading(any_of or ())
     with call.memory() as memory:
-        found = memory.review.show(scope, record)
+        compared: list[Any] = [*memory.review.conflicts(scope), *memory.review.merges(scope)]
+        found: list[Any] = [one for one in compared if record in _compared(one)]
+        try:
+            found = [*memory.review.show(scope, record), *found]
+        except NotFound:
+            if not found:
+                raise
     if call.out.as_json:
         call.out.lines(found)
     else:
-        call.out.table(["what", "text"], [_outcome(one) for one in found])
+        call.out.table(["what", "text"], [_waiting(one) for one in found])
 
 
 def approve(
@@ -135,6 +159,56 @@ def edit(
     answer(call, receipt, "kept in other words")
 
 
+def resolve(
+    call: Call,
+    record: RecordId,
+    over: Over = None,
+    reason: Reason = None,
+    key: Key = None,
+    expected_version: Expected = None,
+) -> None:
+    """Choose a record over those that say something else of the same slot.
+
+    Example: mnemolog review resolve 019cd2a4... --reason "she told me" --tenant acme --user u-17
+    """
+    scope = call.scope
+    with call.memory() as memory:
+        receipt = memory.review.resolve(
+            scope, record, over or (), reason=reason, key=key, expected_version=expected_version
+        )
+    answer(call, receipt, "chosen")
+
+
+def merge(
+    call: Call,
+    record: RecordId,
+    into: OtherId,
+    reason: Reason = None,
+    key: Key = None,
+    expected_version: Expected = None,
+) -> None:
+    """Say that RECORD says what OTHER says: it is superseded by OTHER, as long as that stands.
+
+    Example: mnemolog review merge 019cd2a4... 019cd2b7... --tenant acme --user u-17
+    """
+    _compare(call, "merge", "merged", (record, into), reason, key, expected_version)
+
+
+def apart(
+    call: Call,
+    record: RecordId,
+    other: OtherId,
+    reason: Reason = None,
+    key: Key = None,
+    expected_version: Expected = None,
+) -> None:
+    """Say that two records say different things: they are not proposed again, and a merge is undone.
+
+    Example: mnemolog review apart 019cd2a4... 019cd2b7... --tenant acme --user u-17
+    """
+    _compare(call, "keep_apart", "kept apart", (record, other), reason, key, expected_version)
+
+
 def grant(call: Call, topic: About = None, reason: Reason = None) -> None:
     """Record that the user agrees that memory is kept, about a topic or at all.
 
@@ -169,7 +243,8 @@ def why(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
         for step in found.steps
     ]
     rows += [[("against", one.status), (_text(one), one.record_id)] for one in found.competing]
-    call.out.table(["what", "text"], rows)
+    if rows:
+        call.out.table(["what", "text"], rows)
 
 
 def why_not(call: Call, event: EventId, any_of: AnyOf = None) -> None:
@@ -204,6 +279,22 @@ def _decide(
     answer(call, receipt, done)
 
 
+def _compare(
+    call: Call,
+    method: str,
+    done: str,
+    records: tuple[str, str],
+    reason: str | None,
+    key: str | None,
+    expected_version: int | None,
+) -> None:
+    scope = call.scope
+    with call.memory() as memory:
+        decide = getattr(memory.review, method)
+        receipt = decide(scope, *records, reason=reason, key=key, expected_version=expected_version)
+    answer(call, receipt, done)
+
+
 def _consent(call: Call, method: str, done: str, topic: str | None, reason: str | None) -> None:
     scope = call.scope
     with call.memory() as memory:
@@ -212,26 +303,48 @@ def _consent(call: Call, method: str, done: str, topic: str | None, reason: str 
         call.out.document({"event_id": receipt.event_id, "position": receipt.position})
     else:
         call.out.text(f"{done}: {topic or 'all memory'} of user {scope.user}")
+    if done == "withdrawn":
+        call.out.say(
+            "It is not read as memory any more; what was said, turns and tool outputs, stays in the log and is found. "
+            f"To erase that, too: mnemolog erase --subject {scope.user} --tenant {scope.tenant}"
+        )
+
+
+def _compared(one: Conflict | MergeProposal) -> list[str]:
+    """The records that it is about."""
+    records = getattr(one, "records", None) or (one.record, one.into)  # type: ignore[union-attr]
+    return [record.record_id for record in records]
+
+
+def _waiting(one: Any) -> list[Any]:
+    """A candidate, a conflict, or a proposal, with the question in the language of what it is about."""
+    if hasattr(one, "found_in"):
+        return _outcome(one)
+    why = getattr(one, "reason", None) or " ".join(getattr(one, "slot", None) or ())
+    under = f"{why}  records {' '.join(_compared(one))}".strip()
+    return [
+        (one.status, ""),
+        (one_line(one.question, TEXT_SHOWN), under),
+    ]
 
 
 def _outcome(one: Outcome) -> list[Any]:
-    """In the language of what it is about."""
-    from mnemolog.domain.gate.wording import because, is_korean, standing
-
-    korean = is_korean(one.content or "")
+    """Labels are English, as all that the command line says; a question is in the language of what it asks about."""
     text = one.question or one.content or ""
-    reasons = "; ".join(because(one.reasons, korean=korean))
+    reasons = "; ".join(one.reasons)
     under = f"{reasons}  {when(one.occurred_at)}  record {one.record_id}  from {one.found_in}"
-    return [
-        (standing(one.status, korean=korean), one.kind or ""),
-        (one_line(text, TEXT_SHOWN), under.strip()),
-    ]
+    return [(one.status, one.kind or ""), (one_line(text, TEXT_SHOWN), under.strip())]
 
 
 def _head(found: Why) -> dict[str, Any]:
     record = found.record
     if record is None:
-        return {"record": found.record_id, "status": "not in memory"}
+        standing = found.standing
+        return {
+            "record": found.record_id,
+            "status": f"not in memory: {standing.status}",
+            "because": "; ".join(standing.reasons),
+        }
     return {
         "record": found.record_id,
         "text": record.content,

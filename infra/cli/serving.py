@@ -29,7 +29,7 @@ def register(app: typer.Typer, panel: str) -> None:
 def serve(call: Call, role: RoleName, health_port: HealthPort = None) -> None:
     """Run one role until SIGTERM or Ctrl-C: it then finishes what it has begun, and ends. A second one ends it at once.
 
-    projections keeps views, vectors and summaries up; where another process does so, it stands by.
+    projections keeps views, vectors, summaries and the gate up; where another process does so, it stands by.
     relay sends the log to Kafka, records what is remembered; ingest takes what runtimes send there into the log.
 
     Example: mnemolog serve projections --health-port 9464

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mnemolog.domain.errors import NotFound
+from mnemolog.domain.errors import NotFound, ProjectionStalled, StoreUnavailable
 from mnemolog.domain.principal import ALLOWED, Action
 from mnemolog.infra.cli.command import Call, command, content, moment
 
 if TYPE_CHECKING:
+    from mnemolog.domain.events import Receipt
     from mnemolog.domain.scope import Scope
     from mnemolog.memory import Memory
+    from mnemolog.results import Standing
 
 Content = Annotated[str, typer.Argument(metavar="TEXT", help='The statement; "-" reads it from stdin.')]
 RecordId = Annotated[
@@ -92,8 +94,9 @@ def remember(
             key=key,
             expected_version=expected_version,
         )
-    again = receipt.version > 1 and not receipt.duplicate
-    answer(call, receipt, "already known, evidence added" if again else "remembered")
+        standing = stands(memory, scope, receipt)
+    known = standing is not None and standing.known and standing.kept
+    answer(call, receipt, "already known, evidence added" if known else "remembered", standing=standing)
 
 
 def correct(
@@ -127,7 +130,8 @@ def correct(
             key=key,
             expected_version=expected_version,
         )
-    answer(call, receipt, "corrected")
+        standing = stands(memory, scope, receipt)
+    answer(call, receipt, "corrected", standing=standing)
 
 
 def retract(
@@ -182,24 +186,47 @@ def _act(
 
 def _status(memory: Memory, scope: Scope, record: str) -> str | None:
     """How the record stands, for callers who may read it."""
+    standing = stands(memory, scope, record)
+    return None if standing is None else standing.status
+
+
+def stands(memory: Memory, scope: Scope, said: Receipt | str) -> Standing | None:
+    """What became of it; None where the caller may not read, or workers have not come to it yet."""
     if Action.READ not in ALLOWED[memory.principal.role]:
         return None
     try:
-        found = memory.get(scope, record)
-    except NotFound:
+        return memory.standing(scope, said)
+    except (NotFound, ProjectionStalled, StoreUnavailable):
         return None
-    return getattr(found, "status", None)
 
 
-def answer(call: Call, receipt: Any, done: str, remark: str = "") -> None:
-    """Say what was done to a record."""
+def answer(
+    call: Call, receipt: Receipt, done: str, remark: str = "", *, standing: Standing | None = None
+) -> None:
+    """Say what was done to a record, and what became of what was said of it."""
     if call.out.as_json:
-        call.out.document({"record_id": receipt.record_id, **_fields(receipt)})
+        became = {} if standing is None else {"status": standing.status, "reasons": standing.reasons}
+        call.out.document({"record_id": receipt.record_id, **_fields(receipt), **became})
         return
-    remark = " (this key was known: nothing added)" if receipt.duplicate else remark
+    if standing is not None and standing.status != "current":
+        done = f"{done}, {standing.status}" if standing.kept else standing.status
+    if standing is not None and standing.reasons:
+        remark = f" ({'; '.join(standing.reasons)}){remark}"
+    remark += " (this key was known: nothing added)" if receipt.duplicate else ""
     call.out.text(f"{done}: {receipt.record_id} version {receipt.version}{remark}")
+    if standing is not None and standing.status in NEXT:
+        call.out.say(NEXT[standing.status].format(receipt.record_id))
 
 
-def _fields(receipt: Any) -> dict[str, Any]:
+NEXT: Final = {
+    "held for review": "Not memory yet. A person decides: mnemolog review approve {0}, or reject, or edit",
+    "withheld": "It is in the log and is not read. mnemolog why {0} tells more",
+    "dropped": "It is in the log and is not memory. mnemolog why {0} tells more",
+    "undecided": "It is in the log. mnemolog projections parked tells what it waits for",
+}
+"""What to do about what did not become memory."""
+
+
+def _fields(receipt: Receipt) -> dict[str, Any]:
     names = ("event_id", "position", "stream", "version", "duplicate")
     return {name: getattr(receipt, name) for name in names}

@@ -32,6 +32,7 @@ Force = Annotated[bool, typer.Option("--force", help="Also in a directory that h
 def register(app: typer.Typer, first: str, operating: str) -> None:
     command(app, scoped=False, panel=first)(init)
     command(app, panel=operating)(status)
+    command(app, scoped=False, panel=operating)(catch_up)
     command(app, panel=operating)(metrics)
     command(app, scoped=False, panel=operating)(version)
 
@@ -85,6 +86,7 @@ def status(call: Call) -> None:
     """
     with call.memory() as memory:
         found, partitions = memory.operations.status(), memory.operations.partitions()
+        behind = memory.operations.behind() if found.leads and not partitions else ()
     sent = _relayed(call) if partitions else None
     if call.out.as_json:
         shared = {"partitions": partitions, "relayed": sent} if partitions else {}
@@ -107,6 +109,11 @@ def status(call: Call) -> None:
         call.out.table(["candidates", "because", "count>"], _candidates(found.gate))
     call.out.pairs({"people did": _listed(found.gate.people), "waits for a person": _waiting(found.gate)})
     _warnings(call, found)
+    if behind:
+        call.out.say(
+            f"Not done yet: {', '.join(behind)}. Agents do it in the background; without one: mnemolog catch-up "
+            f"--data {call.data}"
+        )
     if not found.head:
         call.out.say(f"Nothing recorded yet. Next: mnemolog import FILE --data {call.data}")
 
@@ -126,6 +133,32 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _waiting(gate: GateStatus) -> str:
     return f"{gate.waiting}, the first since {gate.waiting_since}" if gate.waiting else ""
+
+
+def catch_up(call: Call) -> None:
+    """Do what agents' threads do in the background: views, statements, what must be hidden, vectors, summaries.
+
+    A command is too short for these. Without vectors recall goes by words alone. Where an agent has the memory open,
+    its threads do all this.
+
+    Example: mnemolog catch-up --data ./data
+    """
+    with call.memory() as memory, call.out.stages() as progress:
+        position = memory.operations.run_workers(
+            lambda stage, at, of: progress(f"Catching up: {stage}", at, of)
+        )
+        found = memory.operations.status()
+    counts = {name: found.counts.get(event, 0) for name, event in _DERIVED.items()}
+    embedded = next((one.position for one in found.vectors if one.name == "vectors"), None)
+    if call.out.as_json:
+        call.out.document({"position": position, "vectors": embedded, **counts})
+        return
+    vectors = "no embedder, so no vectors" if embedded is None else f"vectors to position {embedded}"
+    told = ", ".join(f"{name} {count}" for name, count in counts.items())
+    call.out.text(f"caught up to position {position}: {vectors}; so far {told}")
+
+
+_DERIVED: Final = {"candidates": "CandidatesExtracted", "summaries": "SummaryWritten"}
 
 
 def metrics(call: Call) -> None:

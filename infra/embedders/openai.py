@@ -63,7 +63,8 @@ class OpenAIEmbedder:
         try:
             answer = self._endpoint().post("/embeddings", body)
         except EndpointFailed as failure:
-            raise EmbedderFailed(str(failure), retryable=failure.retryable) from None
+            what_to_do = "see that it runs, with MNEMOLOG_EMBEDDER and its model and key right"
+            raise EmbedderFailed(f"{failure}: {what_to_do}", retryable=failure.retryable) from None
         return unit(_vectors(answer, len(texts)), self.dimensions)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from mnemolog.consumers.importing import CODES, NOT_KEPT, Place, Skipped, Tally, code_of
 from mnemolog.domain.scope import Scope
+from mnemolog.projections.private import private
 
 VERSION: Final = 2
 CLOCK_STEP: Final = 0.02
@@ -86,7 +87,8 @@ def save(path: Path, saved: Saved) -> None:
         },
     }
     written = path.with_suffix(f".{os.getpid()}")
-    written.write_text(json.dumps(stored))
+    with open(written, "w", opener=private) as file:
+        file.write(json.dumps(stored))
     written.replace(path)
 
 

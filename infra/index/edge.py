@@ -23,8 +23,20 @@ import orjson
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreInUse
 from mnemolog.domain.scope import ScopeIds, owner
-from mnemolog.infra.index.points import INDEXED, VECTOR, WHOLE, named, payload_of, point_id, scope_key
+from mnemolog.infra.index.points import (
+    FOUND,
+    INDEXED,
+    VECTOR,
+    WHOLE,
+    Scored,
+    hits,
+    named,
+    payload_of,
+    point_id,
+    wanted,
+)
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch
+from mnemolog.projections.private import private
 from mnemolog.projections.vectors import Changes, Kind, StoredVector
 
 if TYPE_CHECKING:
@@ -197,7 +209,7 @@ class EdgeIndex:
                 if number in live.shards
                 for hit in _search(live.shards[number], query, some, k, kind)
             ]
-        return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[:k]
+        return hits(found, kind)[:k]
 
     def points(self) -> dict[tuple[int, Kind, int], int]:
         """(log position, kind, part) → change number of every point, to be compared with the rows."""
@@ -322,14 +334,12 @@ def _optimise(shard: EdgeShard) -> None:
 
 def _search(
     shard: EdgeShard, query: QueryVector, scopes: Sequence[ScopeIds], k: int, kind: Kind
-) -> list[tuple[int, float]]:
+) -> Sequence[Scored]:
     from qdrant_edge import Query, QueryRequest
 
     nearest = Query.Nearest(query.values.tolist(), using=VECTOR)
-    payload = ["position", "part"]
-    request = QueryRequest(limit=k, query=nearest, filter=_filter(scopes, kind), with_payload=payload)
-    found = ((hit.payload or {}, float(hit.score)) for hit in shard.query(request))
-    return [(kind.listed(values["position"], values.get("part", 0)), score) for values, score in found]
+    inside = _filter(scopes, kind)
+    return shard.query(QueryRequest(limit=k, query=nearest, filter=inside, with_payload=list(FOUND)))
 
 
 def _passages_of(shard: EdgeShard, positions: Sequence[int]) -> int:
@@ -359,12 +369,8 @@ def _payloads(shard: EdgeShard) -> Iterator[dict[str, Any]]:
 def _filter(scopes: Sequence[ScopeIds], kind: Kind) -> Filter:
     from qdrant_edge import FieldCondition, Filter, MatchAny
 
-    wanted = {
-        "tenant": sorted({scope.tenant for scope in scopes}),
-        "scope": sorted({scope_key(scope) for scope in scopes}),
-        "kind": [kind.name],
-    }
-    return Filter(must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in wanted.items()])
+    asked = wanted(scopes, kind).items()
+    return Filter(must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in asked])
 
 
 def _create(folder: Path, dimensions: int) -> EdgeShard:
@@ -422,7 +428,7 @@ def _read_pointer(path: Path) -> _Pointer | None:
 
 def _write_pointer(path: Path, pointer: _Pointer) -> None:
     beside = path.with_suffix(".new")
-    with beside.open("wb") as file:
+    with open(beside, "wb", opener=private) as file:
         file.write(orjson.dumps(asdict(pointer)))
         file.flush()
         os.fsync(file.fileno())

@@ -16,9 +16,20 @@ from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
-from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreUnavailable
+from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreInUse, StoreUnavailable
 from mnemolog.domain.scope import ScopeIds
-from mnemolog.infra.index.points import INDEXED, VECTOR, WHOLE, named, payload_of, point_id, scope_key
+from mnemolog.infra.index.points import (
+    FOUND,
+    INDEXED,
+    VECTOR,
+    WHOLE,
+    hits,
+    named,
+    payload_of,
+    point_id,
+    scope_key,
+    wanted,
+)
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch
 from mnemolog.projections.vectors import Changes, Dropped, Kind, StoredVector
 
@@ -78,6 +89,10 @@ class ServerIndex:
         pointer = self._live()[1]
         return pointer.space if pointer else None
 
+    def is_begun(self) -> bool:
+        """Whether there is one by now; asks the server."""
+        return self._live(fresh=True)[1] is not None
+
     @property
     def identity(self) -> str | None:
         """The identity of the rows that it was filled from."""
@@ -93,7 +108,7 @@ class ServerIndex:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Nobody else changes it inside. Raises StoreUnavailable where another process does not get done."""
+        """Nobody else changes it inside. Raises StoreInUse where another one does not get done, StoreUnavailable."""
         with self._lock:
             if self._inside:
                 yield
@@ -172,11 +187,9 @@ class ServerIndex:
                 using=VECTOR,
                 query_filter=_inside(pointer.space, scopes, kind),
                 limit=k,
-                with_payload=["position", "part"],
+                with_payload=list(FOUND),
             )
-        found = ((hit.payload or {}, float(hit.score)) for hit in answer.points)
-        hits = [(kind.listed(values["position"], values.get("part", 0)), score) for values, score in found]
-        return sorted(hits, key=lambda hit: (-hit[1], -hit[0]))
+        return hits(answer.points, kind)
 
     def points(self) -> dict[tuple[int, Kind, int], int]:
         """(log position, kind, part) → change number of every point, to be compared with the rows."""
@@ -211,7 +224,7 @@ class ServerIndex:
                 raise StoreClosed("the vector index was closed: open it anew")
             try:
                 yield
-            except (CorruptStore, SpaceMismatch, StoreUnavailable):
+            except (CorruptStore, SpaceMismatch, StoreInUse, StoreUnavailable):
                 raise
             except Exception as error:  # the client raises whatever it met
                 what = type(error).__name__
@@ -369,15 +382,10 @@ def _point(space: str, row: StoredVector) -> Any:
 def _inside(space: str, scopes: Collection[ScopeIds], kind: Kind) -> Filter:
     from qdrant_client import models
 
-    wanted = {
-        "tenant": sorted({scope.tenant for scope in scopes}),
-        "scope": sorted({_key(space, scope) for scope in scopes}),
-        "kind": [kind.name],
-    }
     return models.Filter(
         must=[
             models.FieldCondition(key=key, match=models.MatchAny(any=values))
-            for key, values in wanted.items()
+            for key, values in wanted(scopes, kind, lambda scope: _key(space, scope)).items()
         ]
     )
 

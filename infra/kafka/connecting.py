@@ -44,7 +44,7 @@ def connection(settings: Settings) -> dict[str, Any]:
 
 def unavailable(what: str, error: Exception) -> StoreUnavailable:
     """Our error for one of the client's."""
-    return StoreUnavailable(f"{what} now ({type(error).__name__}): is Kafka there? It is tried again")
+    return StoreUnavailable(f"{what} now ({type(error).__name__}): see that Kafka runs, then retry")
 
 
 def check_reachable(connection: Mapping[str, Any]) -> None:
@@ -56,4 +56,7 @@ def check_reachable(connection: Mapping[str, Any]) -> None:
         host, _, port = server.rpartition(":")
         with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
             return
-    raise StoreUnavailable("no Kafka server answers: is it there? It is tried again")
+    servers = ", ".join(connection["bootstrap_servers"])
+    raise StoreUnavailable(
+        f"no Kafka server answers at {servers}: start it, or set MNEMOLOG_KAFKA, then retry"
+    )

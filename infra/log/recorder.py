@@ -341,7 +341,7 @@ class SqliteStorage:
             return StoreMoved("this memory was moved: open it where it is now")
         if isinstance(error, sqlite3.OperationalError):
             return StoreUnavailable(
-                f"the log could not be written ({error}): free it, then retry with the same key"
+                f"the log could not be written ({error}): see to the disk, then retry with the same key"
             )
         return CorruptStore(f"the log is damaged ({error}): verify the store")
 

@@ -23,6 +23,7 @@ from mnemolog.infra.log.storage import Row
 from mnemolog.infra.log.verification import Progress
 from mnemolog.infra.log.writer import Writer
 from mnemolog.projections.ports import Clock, Page, SealedPage
+from mnemolog.projections.private import made_private
 
 POLL_SECONDS: Final = 0.05
 """How long a commit of another process may stay unseen by a waiting reader."""
@@ -47,9 +48,8 @@ class SqliteEventLog:
     ) -> None:
         self.codec = Codec(sealer)
         # The library reads names that begin with "file:" as URIs.
-        self._datastore = LogDatastore(
-            Path(path).absolute(), durability=durability, lock_timeout=lock_timeout
-        )
+        file = made_private(Path(path).absolute())
+        self._datastore = LogDatastore(file, durability=durability, lock_timeout=lock_timeout)
         self._recorder = LogRecorder(self._datastore)
         with _typed_errors():
             self._recorder.create_table()
@@ -216,6 +216,8 @@ def _typed_errors() -> Iterator[None]:
     except ConnectionPoolClosedError:
         raise StoreClosed("the log was closed: open it anew") from None
     except (sqlite3.OperationalError, PersistenceError) as error:
-        raise StoreUnavailable(f"the log cannot be read now ({error}): free it, then retry") from error
+        raise StoreUnavailable(
+            f"the log cannot be read now ({error}): see to the disk or who locks it, then retry"
+        ) from error
     except sqlite3.DatabaseError as error:
         raise CorruptStore(f"the log is damaged ({error}): verify the store") from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC
 from typing import Final
@@ -83,14 +84,8 @@ class Writer:
 
     def commit(self, requests: Sequence[Request]) -> int:
         """Settle all requests in one transaction; the last position. Raises StoreUnavailable when all failed."""
-        try:
+        with self._failing():
             plan, seen = self._written(requests)
-        except self._storage.failure as error:
-            self._fail()
-            raise self._storage.typed(error) from error
-        except BaseException:
-            self._fail()
-            raise
         self._remember(plan, requests)
         self._data_version = seen
         return self._position
@@ -130,17 +125,11 @@ class Writer:
 
         Raises AnotherLog where they would not follow what is stored, StoreUnavailable.
         """
-        try:
+        with self._failing():
             self._look_around(self._storage.begin())
             if self._position != first - 1:
                 raise AnotherLog(f"the target has {self._position} events where {first - 1} were expected")
             self._storage.commit(rows, first)
-        except self._storage.failure as error:
-            self._fail()
-            raise self._storage.typed(error) from error
-        except BaseException:
-            self._fail()
-            raise
         self._forget()
 
     def foreign_up_to(self, head: int) -> int:
@@ -149,6 +138,18 @@ class Writer:
             self._claimed = head
             self._foreign += 1
         return self._foreign
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Whatever ends the block early undoes the transaction; the driver's errors become ours."""
+        try:
+            yield
+        except self._storage.failure as error:
+            self._fail()
+            raise self._storage.typed(error) from error
+        except BaseException:
+            self._fail()
+            raise
 
     def _undo(self) -> None:
         self._storage.rollback()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 from zlib import crc32
 
@@ -20,6 +20,7 @@ from mnemolog.domain.errors import (
     CorruptStore,
     InvalidInput,
     MnemologError,
+    StoreInUse,
     StoreMoved,
     StoreUnavailable,
 )
@@ -35,6 +36,10 @@ _DEFAULTS: Final = {
 }
 CLOSED: Final = "MN001"
 """The state of the error by which the log refuses appends because it was moved."""
+_AWAY: Final = (
+    "check that PostgreSQL runs and lets you in, and the url (MNEMOLOG_DATABASE_URL, MNEMOLOG_VIEWS_URL, "
+    "MNEMOLOG_KEYS_URL)"
+)
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
 _NUL, _ESCAPE, _ESCAPE_BYTES = "\x00", "\ue000", "\ue000".encode()
 """PostgreSQL stores no NUL. It travels as U+E000 '0', and U+E000 itself, for private use, as U+E000 '1'."""
@@ -88,14 +93,38 @@ def configure(conn: Connection[Any], settings: dict[str, str]) -> None:
 
 
 @contextmanager
-def turn(url: str, name: str, patience: float = 60.0) -> Iterator[None]:
-    """Only one process is inside, by the name. Raises StoreUnavailable after `patience` seconds."""
+def turn(url: str, name: str, patience: float = 60.0, *, needed: bool = True) -> Iterator[None]:
+    """Only one process is inside, by the name.
+
+    patience: seconds to wait for another one. needed: whether it matters that nobody else came in until the end.
+    Raises StoreInUse where another process does not get done, StoreUnavailable where the database is away; also at
+    the end, where the lock was lost with its connection: somebody else may have been inside as well.
+    """
+    place = crc32(name.encode()) - (1 << 31), 2
     try:
-        with connect(parameters(url), {"lock_timeout": f"{int(patience * 1000)}ms"}) as conn:
-            conn.execute("SELECT pg_advisory_lock(%s, 2)", (crc32(name.encode()) - (1 << 31),))
-            yield
+        conn = connect(parameters(url), {"lock_timeout": f"{max(1, int(patience * 1000))}ms"})
     except psycopg.Error as error:
-        raise typed(error, "another process does not get done, or the database is away") from error
+        raise typed(error, "no turn can be taken") from error
+    with closing(conn):
+        try:
+            conn.execute("SELECT pg_advisory_lock(%s, %s)", place)
+        except psycopg.errors.LockNotAvailable:
+            raise StoreInUse("another process does not get done: retry when it has finished") from None
+        except psycopg.Error as error:
+            raise typed(error, "no turn can be taken") from error
+        yield
+        if needed:
+            _check_held(conn, place)
+
+
+def _check_held(conn: Connection[Any], place: tuple[int, int]) -> None:
+    """Let go of a lock of this session. Raises StoreUnavailable where it was not held any more."""
+    try:
+        held = conn.execute("SELECT pg_advisory_unlock(%s, %s)", place).fetchone() == (True,)
+    except psycopg.Error:
+        held = False
+    if not held:
+        raise StoreUnavailable("the connection was lost, and with it the turn: repeat the call")
 
 
 def adapt_text(conn: Connection[Any]) -> None:
@@ -107,7 +136,13 @@ def adapt_text(conn: Connection[Any]) -> None:
         conn.adapters.register_loader(name, _BinaryTextLoader)
 
 
-def typed(error: Exception, what: str = "the log cannot be read") -> MnemologError:
+def is_gone(error: BaseException | None) -> bool:
+    """Whether there is no connection, or none any more."""
+    # 08: connection exceptions; 57P: the server is told to stop, or starts; what it never heard of has no state.
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "")[:3] in ("", "080", "57P")
+
+
+def typed(error: BaseException, what: str = "the log cannot be read") -> MnemologError:
     """Our error for one of the driver or of the pool. Raises nothing; never holds a value that was written."""
     state = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None) or ""
     if state == CLOSED:
@@ -118,6 +153,8 @@ def typed(error: Exception, what: str = "the log cannot be read") -> MnemologErr
     if state[:2] == "42":
         return StoreUnavailable(f"{what} ({state}): check schema and privileges")
     said = str(error).partition("\n")[0]
+    if is_gone(error) or is_gone(error.__cause__):
+        return StoreUnavailable(f"{what} now ({said}): {_AWAY}, then retry with the same key")
     return StoreUnavailable(f"{what} now ({said}): free it, then retry with the same key")
 
 

@@ -7,9 +7,8 @@ bytes, as any copy of a key file does: a rotation of the root key closes all of 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -19,6 +18,7 @@ from psycopg import Connection
 
 from mnemolog.domain.errors import CorruptStore, KeysMissing, StoreClosed, StoreInUse, StoreUnavailable
 from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.infra.postgres.statements import Statements
 from mnemolog.infra.vault.meta import (
     FORMAT,
     KeyConnection,
@@ -92,19 +92,19 @@ class PostgresKeys:
         return self._keys
 
     @contextmanager
-    def read(self) -> Iterator[_Statements]:
+    def read(self) -> Iterator[Statements]:
         """A snapshot of the store."""
         with self._transaction(_READ) as connection:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[_Statements]:
+    def write(self) -> Iterator[Statements]:
         """A transaction that is durable when the block ends, or did not happen; one at a time in all processes."""
         with self._transaction(self._write) as connection:
             yield connection
 
     @contextmanager
-    def destroy(self) -> Iterator[tuple[_Statements, list[bytes]]]:
+    def destroy(self) -> Iterator[tuple[Statements, list[bytes]]]:
         """A write that destroys. Afterwards the tables are rewritten, as deleted rows stay in them otherwise.
 
         A crash in between is made up for by the next destruction, or when the store is opened.
@@ -160,7 +160,7 @@ class PostgresKeys:
         if left_over:
             self._scrub(left_over)
 
-    def _create(self, connection: _Statements, create: bool) -> None:
+    def _create(self, connection: Statements, create: bool) -> None:
         if not create:
             raise KeysMissing(
                 f"no key store in schema {self._schema}: restore it; without it the log cannot be read"
@@ -170,7 +170,7 @@ class PostgresKeys:
         put_first_meta(connection, self.root.create())
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[_Statements]:
+    def _transaction(self, begin: str) -> Iterator[Statements]:
         with self._begun(begin) as connection:
             # Another process may have rotated the root key: never write a row under the old one.
             if get_meta(connection, "root") != self._keys.wrapping.fingerprint:
@@ -178,12 +178,12 @@ class PostgresKeys:
             yield connection
 
     @contextmanager
-    def _begun(self, begin: str) -> Iterator[_Statements]:
+    def _begun(self, begin: str) -> Iterator[Statements]:
         with self._lock:
             try:
                 conn = self._begin(begin)
                 try:
-                    yield _Statements(conn)
+                    yield Statements(conn)
                     conn.execute("COMMIT")
                 except BaseException:
                     with suppress(psycopg.Error):
@@ -197,6 +197,8 @@ class PostgresKeys:
             self._open().execute(begin)
         except psycopg.OperationalError:
             if not self._open().closed:
+                # Others kept the lock: what was begun must not be left to the next one.
+                self._open().rollback()
                 raise
             # It was lost while nobody used it.
             self._connection = None
@@ -231,23 +233,4 @@ class PostgresKeys:
                 put_number(connection, "unscrubbed", 0)
 
 
-class _Statements:
-    """A `KeyConnection`: statements as the key store writes them, for psycopg."""
-
-    def __init__(self, conn: Connection[Any]) -> None:
-        self._conn = conn
-
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
-        return self._conn.execute(_translated(sql), parameters, binary=True)
-
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Any:
-        with self._conn.cursor() as cursor:
-            cursor.executemany(_translated(sql), parameters)
-
-
 _abandoned: list[Connection[Any] | None] = []
-
-
-@lru_cache
-def _translated(sql: str) -> str:
-    return sql.replace("?", "%s")

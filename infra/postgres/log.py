@@ -212,8 +212,7 @@ class PostgresEventLog:
             yield
         except (psycopg.Error, PersistenceError) as error:
             self._check_open()
-            # After a restart of the server all idle connections are dead: one failure finds them all.
-            self._datastore.pool.check()
+            self._datastore.forget_idle()
             raise typed(error) from error
 
     @contextmanager

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 from uuid import UUID
 
+import psycopg
 from eventsourcing.persistence import Notification, StoredEvent
 from eventsourcing.postgres import ConnectionPool, PostgresApplicationRecorder, PostgresDatastore
 from psycopg import Connection, Cursor
+from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
 from mnemolog.infra.postgres.appending import append, functions
-from mnemolog.infra.postgres.connecting import CLOSED, configure, parameters, schema_name
+from mnemolog.infra.postgres.connecting import CLOSED, configure, connect, parameters, schema_name
 from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
 from mnemolog.infra.postgres.walls import wall_of_log
 
@@ -32,14 +35,19 @@ _POOL: Final = 16
 
 
 class LogDatastore(PostgresDatastore):
-    """A pool of connections for one log. The library's `enable_db_functions`, which loses events, is not offered.
+    """Connections for one log. The library's `enable_db_functions`, which loses events, is not offered.
 
-    lock_timeout: seconds to wait for another writer's transaction.
+    lock_timeout: seconds to wait for another writer's transaction. pool_timeout: for a connection to read on, where
+    all are in use; a server that is away is told of at once.
     """
 
     def __init__(
         self, url: str, *, schema: str = "mnemolog", lock_timeout: int = 5, pool_timeout: float = 30.0
     ) -> None:
+        # First of all, for it is closed also where the url is refused.
+        self._idle: list[Connection[Any]] = []
+        self._lock, self._closed = Lock(), False
+        self._patience, self._places = pool_timeout, BoundedSemaphore(_POOL)
         self.parameters = parameters(url)
         super().__init__("", "", "", "", "", schema=schema_name(schema), originator_id_type="text")
         self.session = {"lock_timeout": f"{lock_timeout}s", "idle_in_transaction_session_timeout": "30s"}
@@ -60,8 +68,43 @@ class LogDatastore(PostgresDatastore):
     @contextmanager
     def reading(self) -> Iterator[Cursor[Any]]:
         """A cursor with plain tuples outside any transaction: each statement sees all that was committed before."""
-        with self.get_connection() as conn, conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-            yield cursor
+        if not self._places.acquire(timeout=self._patience):
+            raise psycopg.errors.TooManyConnections("every connection that reads is in use")
+        try:
+            conn = self._take()
+            try:
+                with conn.cursor(binary=True, row_factory=tuple_row) as cursor:
+                    yield cursor
+            finally:
+                self._give(conn)
+        finally:
+            self._places.release()
+
+    def forget_idle(self) -> None:
+        """After a failure: a restart of the server has ended them all."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for conn in idle:
+            conn.close()
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._closed = True
+        self.forget_idle()
+        super().close()
+
+    def _take(self) -> Connection[Any]:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return connect(self.parameters, self.session)
+
+    def _give(self, conn: Connection[Any]) -> None:
+        with self._lock:
+            if not self._closed and conn.info.transaction_status == TransactionStatus.IDLE:
+                self._idle.append(conn)
+                return
+        conn.close()
 
 
 class LogRecorder(PostgresApplicationRecorder):

@@ -7,21 +7,22 @@ its archive cannot be erased from there. A crash of the server empties them; the
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
 from zlib import crc32
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.pq import TransactionStatus
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed
 from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.infra.postgres.statements import Statements
 from mnemolog.infra.vectors import StoredVectors
 from mnemolog.infra.vectors.database import FORMAT
+from mnemolog.infra.vectors.numbers import get_number
 
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TEXT: Final = 'text COLLATE "C"'
@@ -61,6 +62,9 @@ _COPY: Final = "COPY vectors FROM STDIN (FORMAT BINARY)"
 _TYPES: Final = (*["int8"] * 7, "bytea", "bytea", "int8")
 
 
+_First = Callable[[Connection[Any]], Cursor[Any]]
+
+
 def postgres_vectors(url: str, schema: str = "mnemolog_vectors") -> StoredVectors:
     """The rows of this database, made if missing. Raises InvalidInput, StoreUnavailable, CorruptStore."""
     return StoredVectors(PostgresVectorDatabase(url, schema))
@@ -85,25 +89,39 @@ class PostgresVectorDatabase:
         self._lock, self._closed = Lock(), False
         self._idle: list[Connection[Any]] = []
         self._turn = f"SELECT pg_advisory_xact_lock({crc32(schema.encode()) - (1 << 31)}, 1)"
-        with self._begun("BEGIN") as conn:
+        with self._begun(f"BEGIN; {self._turn}") as (conn, _):
             self._prepare(conn)
 
     @contextmanager
-    def write(self) -> Iterator[_Statements]:
+    def write(self) -> Iterator[Statements]:
         """A transaction that happens whole or not at all, one at a time among all processes."""
-        with self._begun(f"BEGIN; {self._turn}") as conn:
-            yield self._filled(conn)
+        with self._begun(f"BEGIN; {self._turn}; {_number('format')}") as (conn, found):
+            self._fill(conn, found)
+            yield Statements(conn)
 
     @contextmanager
-    def read(self) -> Iterator[_Statements]:
+    def read(self) -> Iterator[Statements]:
         """A snapshot."""
-        with self._begun(_READ) as conn:
-            if self._is_empty(conn):
+        with self._begun(f"{_READ}; {_number('format')}") as (conn, found):
+            if found is None:
                 conn.execute("ROLLBACK")
                 with self.write():
                     pass
                 conn.execute(_READ)
-            yield _Statements(conn)
+            yield Statements(conn)
+
+    def number(self, name: str) -> int:
+        """One of the numbers in `meta`, as it is now: in one round trip."""
+        for (found,) in self.ask("SELECT value FROM meta WHERE name = ?", (name,)):
+            return int(found)
+        with self.read() as conn:
+            return get_number(conn, name)
+
+    def ask(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of one statement that reads: in one round trip."""
+        with self._connected(lambda conn: Statements(conn).execute(sql, parameters)) as (_, cursor):
+            found: list[Any] = cursor.fetchall()
+            return found
 
     def insert_vectors(self, conn: Any, rows: Sequence[tuple[Any, ...]]) -> None:
         """Rows with all columns of the table `vectors`, in order."""
@@ -131,47 +149,49 @@ class PostgresVectorDatabase:
             self._idle.clear()
 
     def _prepare(self, conn: Connection[Any]) -> None:
-        conn.execute(self._turn)
         found = conn.execute("SELECT to_regclass(%s)", (f"{self._schema}.meta",)).fetchone()
         if found == (None,):
             for statement in _LAYOUT:
                 conn.execute(statement.format(schema=self._schema))
-        self._filled(conn)
+        row = conn.execute(_number("format")).fetchone()
+        self._fill(conn, None if row is None else row[0])
 
-    def _filled(self, conn: Connection[Any]) -> _Statements:
-        """First values, in tables that are new or that a crash of the server has emptied."""
-        if self._is_empty(conn):
+    def _fill(self, conn: Connection[Any], found: int | None) -> None:
+        """First values, in tables that are new or that a crash of the server has emptied. found: their format."""
+        if found is None:
             values = [("format", FORMAT), ("change", 0), ("erasures", 0), ("identity", secrets.randbits(62))]
-            with conn.cursor() as cursor:
-                cursor.executemany("INSERT INTO meta VALUES (%s, %s)", values)
-        found = conn.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
-        if found != (FORMAT,):
+            Statements(conn).executemany("INSERT INTO meta VALUES (?, ?)", values)
+        elif found != FORMAT:
             raise CorruptStore(f"the schema {self._schema} has not the format {FORMAT}: drop it")
-        return _Statements(conn)
-
-    def _is_empty(self, conn: Connection[Any]) -> bool:
-        return conn.execute("SELECT 1 FROM meta LIMIT 1").fetchone() is None
 
     @contextmanager
-    def _begun(self, begin: str) -> Iterator[Connection[Any]]:
-        try:
-            conn = self._begin(begin)
+    def _begun(self, begin: str) -> Iterator[tuple[Connection[Any], int | None]]:
+        """A transaction, and the number that the last statement of its beginning gives, if any."""
+        with self._connected(lambda conn: conn.execute(begin)) as (conn, cursor):
             try:
-                yield conn
+                yield conn, _last(cursor)
                 conn.execute("COMMIT")
             except BaseException:
                 if not conn.closed and conn.info.transaction_status != TransactionStatus.IDLE:
                     conn.rollback()
                 raise
+
+    @contextmanager
+    def _connected(self, first: _First) -> Iterator[tuple[Connection[Any], Cursor[Any]]]:
+        """A connection, on which the first statement was run."""
+        try:
+            conn, cursor = self._run(first)
+            try:
+                yield conn, cursor
             finally:
                 self._give(conn)
         except psycopg.Error as error:
             raise typed(error, "the vectors cannot be used") from error
 
-    def _begin(self, begin: str) -> Connection[Any]:
+    def _run(self, first: _First) -> tuple[Connection[Any], Cursor[Any]]:
         conn = self._take()
         try:
-            conn.execute(begin)
+            return conn, first(conn)
         except psycopg.OperationalError:
             if not conn.closed:
                 conn.close()
@@ -180,8 +200,10 @@ class PostgresVectorDatabase:
             with self._lock:
                 self._idle.clear()
             conn = self._take()
-            conn.execute(begin)
-        return conn
+            return conn, first(conn)
+        except BaseException:
+            conn.close()
+            raise
 
     def _take(self) -> Connection[Any]:
         with self._lock:
@@ -202,29 +224,15 @@ class PostgresVectorDatabase:
             raise StoreClosed("the vectors were closed: open the memory anew")
 
 
-class _Statements:
-    """A transaction that takes statements as the rows write them."""
-
-    def __init__(self, conn: Connection[Any]) -> None:
-        self._conn = conn
-
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
-        return self._conn.execute(_translated(sql), parameters, binary=True)
-
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Any:
-        with self._conn.cursor() as cursor:
-            cursor.executemany(_translated(sql), parameters)
-
-    def copy(self, sql: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        with self._conn.cursor() as cursor, cursor.copy(sql) as copy:
-            copy.set_types(types)
-            for row in rows:
-                copy.write_row(row)
+def _number(name: str) -> str:
+    return f"SELECT value FROM meta WHERE name = '{name}'"
 
 
-@lru_cache(maxsize=1024)
-def _translated(sql: str) -> str:
-    return sql.replace("?", "%s")
+def _last(cursor: Cursor[Any]) -> int | None:
+    while cursor.nextset():
+        pass
+    row = cursor.fetchone() if cursor.description else None
+    return row[0] if row and isinstance(row[0], int) else None
 
 
 __all__ = ["PostgresVectorDatabase", "has_vectors", "postgres_vectors"]

@@ -8,25 +8,22 @@ so that is noticed (`alive` is unlogged too) and they are built anew from the lo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from threading import RLock
-from typing import Any, Final, cast
+from typing import Any, Final
 from zlib import crc32
 
 import psycopg
-from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
-from mnemolog.infra.postgres.bulk import copy_rows
-from mnemolog.infra.postgres.connecting import connect, parameters, schema_name, typed
+from mnemolog.infra.postgres.connecting import connect, is_gone, parameters, schema_name, typed
+from mnemolog.infra.postgres.engine import driver_of, view_engine
 from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
 from mnemolog.infra.postgres.privileges import Roles
-from mnemolog.infra.postgres.walls import SETTING, wall_of_views
-from mnemolog.projections.bulk import BULK_INSERT
-from mnemolog.projections.confining import CONFINE
+from mnemolog.infra.postgres.walls import wall_of_views
 from mnemolog.projections.ports import ViewSize
 from mnemolog.projections.versions import ViewFile
 
@@ -84,7 +81,7 @@ class PostgresViews:
         self._held: set[ViewFile] = set()
         self._keeper: psycopg.Connection[Any] | None = None
         self._closed = False
-        self._engine = _engine(self._parameters, self._session, schema)
+        self._engine = view_engine(self._parameters, self._session, schema)
         try:
             with self._table() as sql:
                 turn = f"SELECT pg_advisory_xact_lock({self._space('layout')}, 0)"
@@ -221,12 +218,8 @@ class PostgresViews:
     @contextmanager
     def connect(self, name: str) -> Iterator[Connection]:
         """A read transaction on the live view; it stays on that view, also while another is activated."""
-        with ExitStack() as stack:
-            try:
-                conn = stack.enter_context(self._engine_of().begin())
-                file = self._begin_live(conn, name)
-            except OperationalError as error:
-                raise typed(error.orig or error, "the views cannot be read") from error
+        with self._taken() as conn:
+            file = self._begin_live(conn, name)
             yield conn
         self._sweep_after(file)
 
@@ -239,9 +232,20 @@ class PostgresViews:
 
     @contextmanager
     def _transaction(self, file: ViewFile, begin: str) -> Iterator[Connection]:
-        with self._engine_of().begin() as conn:
+        with self._taken() as conn:
             self._begin(conn, file, begin)
             yield conn
+
+    @contextmanager
+    def _taken(self) -> Iterator[Connection]:
+        """A connection. Raises StoreUnavailable where nothing can be begun, or the server goes away inside."""
+        try:
+            with self._engine_of().begin() as conn:
+                yield conn
+        except OperationalError as error:
+            if error.statement == "BEGIN" or is_gone(error.orig):
+                raise typed(error.orig or error, "the views cannot be used") from error
+            raise
 
     def _begin_live(self, conn: Connection, name: str) -> ViewFile:
         """Begin to read on the live view. The pointer is read in the same transaction: another process moves it."""
@@ -254,7 +258,7 @@ class PostgresViews:
             with suppress(NotFound):
                 if self._begin(conn, file, _READ) == "live":
                     return file
-            _driver(conn).rollback()
+            driver_of(conn).rollback()
             if self._live.get(name) == file:
                 raise StoreUnavailable(f"the schema of the view {name!r} is gone: rebuild it")
 
@@ -262,7 +266,7 @@ class PostgresViews:
         """Begin a transaction on this view, which nobody drops before its end; the state of the view."""
         number, schema = self._id(file), self._schema_of(file)
         try:
-            cursor = _driver(conn).execute(
+            cursor = driver_of(conn).execute(
                 f"{begin}; SELECT pg_advisory_xact_lock_shared({self._space('use')}, {number}); "
                 f"SET LOCAL search_path = {schema}; "
                 f"SELECT v.state, a.id IS NOT NULL, to_regnamespace('{schema}') IS NOT NULL "
@@ -272,7 +276,7 @@ class PostgresViews:
                 pass
             row = cursor.fetchone()
         except psycopg.Error as error:
-            if _driver(conn).closed:
+            if driver_of(conn).closed:
                 # A restart of the server: the other idle connections are dead as well.
                 conn.invalidate(error)
                 self._engine.dispose()
@@ -453,48 +457,3 @@ class PostgresViews:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the views are closed: open the memory anew")
-
-
-def _driver(conn: Connection) -> psycopg.Connection[Any]:
-    return cast("psycopg.Connection[Any]", conn.connection.driver_connection)
-
-
-def _confined(conn: Connection, role: str, tenant: str | None) -> None:
-    """Step down to the role that sees one tenant, or back up, until the transaction ends."""
-    _driver(conn).execute(
-        "SELECT set_config('role', %s, true), set_config(%s, %s, true)",
-        ("none" if tenant is None else role, SETTING, tenant or ""),
-    )
-
-
-def _engine(settings: dict[str, Any], session: dict[str, str], schema: str) -> Engine:
-    reader = Roles.of(schema.removesuffix("_views")).reader
-    # We begin transactions ourselves, in the same round trip as the locks.
-    engine = create_engine(
-        "postgresql+psycopg://", creator=lambda: connect(settings, session), pool_size=4, max_overflow=28
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(driver: Any, record: Any) -> None:
-        record.info[BULK_INSERT] = copy_rows
-        # Where the roles were not set up in this database, or this one is not to step down, there is no second wall.
-        may = driver.execute(
-            "SELECT pg_has_role(oid, 'MEMBER') AND has_schema_privilege(oid, %s, 'USAGE') FROM pg_roles "
-            "WHERE rolname = %s",
-            (schema, reader),
-        ).fetchone()
-        if may == (True,):
-            record.info[CONFINE] = lambda conn, tenant: _confined(conn, reader, tenant)
-
-    @event.listens_for(engine, "before_cursor_execute", retval=True)
-    def unlogged(_: Any, __: Any, statement: str, values: Any, ___: Any, ____: Any) -> tuple[str, Any]:
-        if statement.lstrip().startswith("CREATE TABLE"):
-            statement = statement.replace("CREATE TABLE", "CREATE UNLOGGED TABLE", 1)
-        return statement, values
-
-    @event.listens_for(engine, "reset")
-    def reset(connection: Any, _: Any, __: Any) -> None:
-        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            connection.rollback()
-
-    return engine

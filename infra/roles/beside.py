@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemolog.infra.kafka.sealing import FILE as KEY_FILE
+from mnemolog.infra.kafka.sealing import IngestKeys
 from mnemolog.infra.places import FILE as PLACES_FILE
 from mnemolog.infra.places import DatabasePlaces
 from mnemolog.infra.settings import Settings
@@ -42,11 +43,10 @@ def _connecting(url: str) -> Callable[[], Any]:
 
 
 def carry(source: Settings, target: Settings) -> None:
-    """Take all of it to another store, whatever is there. Raises StoreUnavailable."""
+    """Take all of it to another store, whatever is there. Raises StoreUnavailable, KeysMissing."""
     keys, copy = ingest_key_file(source), ingest_key_file(target)
-    if keys.exists() and not copy.exists():
-        copy.touch(0o600)
-        copy.write_bytes(keys.read_bytes())
+    if keys.exists() and keys.resolve() != copy.resolve():
+        IngestKeys.load(keys).saved(copy)
     if source.database_url is None and not (source.data / PLACES_FILE).exists():
         return
     with opened_places(source) as given, opened_places(target) as taken:

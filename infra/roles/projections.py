@@ -1,4 +1,4 @@
-"""The role `projections`: keeps views, vectors and summaries behind the log, in a process that does nothing else."""
+"""The role `projections`: keeps views, vectors, summaries and the gate behind the log, in a process of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Projections:
         operations, health = self._operations, self._operations.health()
         yield Metric("mnemolog_leads", "1 where this process keeps up its directory.", health.leads)
         yield metrics.log_head(health.head)
-        for view in (*operations.projections(), *operations.vectors()):
+        for view in (*operations.projections(), *operations.vectors(), *operations.workers()):
             yield from metrics.progress(view.name, view.position, view.lag)
             yield from metrics.parked(view.name, view.parked, view.waiting)
         yield from metrics.crashes(health.troubles)

@@ -63,7 +63,9 @@ def opened(settings: Settings) -> Iterator[RecordsRole]:
 
 def publisher(store: Store, topic: KafkaRecords, segment_seconds: float) -> RecordsPublisher:
     """What keeps the topic as the store's view is."""
-    view = CurrentRecords(store.views, store.curated, store.clock, advance=lambda: advance(store))
+    view = CurrentRecords(
+        store.views, store.curated, store.clock, lambda: store.policy.gate, advance=lambda: advance(store)
+    )
     segment = segment_seconds + MARGIN_SECONDS
     return RecordsPublisher(view, store.log, store.vault, topic, segment_seconds=segment)
 

@@ -24,7 +24,10 @@ _Numbers = dict[str, dict[int, int]]
 
 
 def carry(given: VectorDatabase, taken: VectorDatabase) -> int:
-    """Hold exactly what the other one holds, in one transaction; how many vectors. What was held before is gone."""
+    """Hold exactly what the other one holds, in one transaction; how many vectors.
+
+    What was held before is gone; its bytes go with the next `vacuum`.
+    """
     count = 0
     with given.read() as source, taken.write() as target:
         for table in ("vectors", *_TABLES, *_NUMBERED, "meta"):
@@ -44,7 +47,6 @@ def carry(given: VectorDatabase, taken: VectorDatabase) -> int:
             names = _VECTORS.split(", ")
             taken.insert_vectors(target, [_renumbered(names, row, numbers) for row in page])
             count += len(page)
-    taken.vacuum()
     return count
 
 

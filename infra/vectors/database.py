@@ -12,6 +12,7 @@ from threading import Lock, RLock
 from typing import Any, Final
 
 from mnemolog.domain.errors import CorruptStore, StoreClosed
+from mnemolog.infra.vectors.numbers import get_number
 from mnemolog.infra.vectors.statements import Connection
 
 FORMAT: Final = 2
@@ -107,6 +108,16 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             self._give(connection)
+
+    def number(self, name: str) -> int:
+        """One of the numbers in `meta`, as it is now."""
+        with self.read() as connection:
+            return get_number(connection, name)
+
+    def ask(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of one statement that reads: a snapshot by itself."""
+        with self.read() as connection:
+            return connection.execute(sql, parameters).fetchall()
 
     def insert_vectors(self, conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
         """Rows with all columns of the table `vectors`, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mnemolog.domain.events import Recorded
@@ -62,10 +62,12 @@ def drop(conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     conn.executemany("INSERT INTO dropped VALUES (?, ?, ?, ?, ?, ?)", told)
 
 
-def is_fenced(conn: Connection, names: Sequence[str]) -> bool:
-    """Whether one of these events, sessions or subjects was erased."""
-    query = f"SELECT 1 FROM fences WHERE target IN ({marks(names)}) LIMIT 1"
-    return conn.execute(query, list(names)).fetchone() is not None
+def fences_of(conn: Connection, names: Collection[str]) -> set[str]:
+    """Which of these events, sessions and subjects were erased."""
+    if conn.execute("SELECT 1 FROM fences LIMIT 1").fetchone() is None:
+        return set()
+    query = "SELECT target FROM fences WHERE target IN ({})"
+    return {row[0] for some in chunks(sorted(names)) for row in conn.execute(query.format(marks(some)), some)}
 
 
 def marks(values: Sequence[Any]) -> str:
@@ -73,9 +75,9 @@ def marks(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
 
 
-def chunks(values: Sequence[Any]) -> Iterator[list[Any]]:
-    for at in range(0, len(values), CHUNK):
-        yield list(values[at : at + CHUNK])
+def chunks(values: Sequence[Any], size: int = CHUNK) -> Iterator[list[Any]]:
+    for at in range(0, len(values), size):
+        yield list(values[at : at + size])
 
 
 def _where(conn: Connection, column: str, ids: Sequence[str]) -> list[int]:

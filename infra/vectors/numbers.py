@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
+from typing import Final
 
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds
 from mnemolog.infra.vectors.statements import Connection
+
+SAME: Final = 'c.tenant = ? AND c.organization = ? AND c."user" = ? AND c.project = ?'
+"""A row `c` of scopes that has these levels."""
+_LEVELS: Final = 'tenant, organization, "user", project'
+_TOGETHER: Final = 100
 
 
 def get_number(conn: Connection, name: str) -> int:
@@ -19,10 +25,8 @@ def put_number(conn: Connection, name: str, value: int) -> None:
 
 def next_change(conn: Connection, count: int = 1) -> int:
     """The first of `count` new change numbers."""
-    last = get_number(conn, "change")
-    if count:
-        put_number(conn, "change", last + count)
-    return last + 1
+    query = "UPDATE meta SET value = value + ? WHERE name = 'change' RETURNING value"
+    return int(conn.execute(query, (count,)).fetchone()[0]) - count + 1
 
 
 def space_of(conn: Connection, space: str) -> tuple[int, int, int] | None:
@@ -39,18 +43,27 @@ def levels_of(scope: Scope) -> tuple[str, ...]:
 
 def find_scopes(conn: Connection, scopes: Collection[ScopeIds]) -> list[int]:
     """The numbers of those scopes that have one."""
-    query = 'SELECT number FROM scopes WHERE tenant = ? AND organization = ? AND "user" = ? AND project = ?'
-    rows = (conn.execute(query, levels_of(scope)).fetchone() for scope in scopes)
-    return sorted({int(row[0]) for row in rows if row})
+    return sorted(numbers_of(conn, scopes).values())
 
 
-def make_scope(conn: Connection, scope: ScopeIds) -> int:
-    """The number of a scope, made if it is new."""
-    found = find_scopes(conn, [scope])
-    if found:
-        return found[0]
-    query = 'INSERT INTO scopes (tenant, organization, "user", project) VALUES (?, ?, ?, ?) RETURNING number'
-    return int(conn.execute(query, levels_of(scope)).fetchone()[0])
+def numbers_of(conn: Connection, scopes: Collection[ScopeIds]) -> dict[tuple[str, ...], int]:
+    """Levels → number of those scopes that have one."""
+    wanted, found = sorted(map(levels_of, scopes)), dict[tuple[str, ...], int]()
+    for at in range(0, len(wanted), _TOGETHER):
+        some = wanted[at : at + _TOGETHER]
+        query = f"SELECT {_LEVELS}, number FROM scopes c WHERE {' OR '.join([f'({SAME})'] * len(some))}"
+        rows = conn.execute(query, [level for levels in some for level in levels]).fetchall()
+        found |= {tuple(row[:-1]): int(row[-1]) for row in rows}
+    return found
+
+
+def make_scopes(conn: Connection, scopes: Collection[ScopeIds]) -> dict[ScopeIds, int]:
+    """The number of each scope, made for those that are new."""
+    found = numbers_of(conn, scopes)
+    query = f"INSERT INTO scopes ({_LEVELS}) VALUES (?, ?, ?, ?) RETURNING number"
+    for levels in sorted({levels_of(scope) for scope in scopes} - found.keys()):
+        found[levels] = int(conn.execute(query, levels).fetchone()[0])
+    return {scope: found[levels_of(scope)] for scope in scopes}
 
 
 @lru_cache(maxsize=4096)

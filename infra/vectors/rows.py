@@ -15,11 +15,13 @@ from mnemolog.domain.passages import PARTS, place_of
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.infra.vectors.carrying import carry
 from mnemolog.infra.vectors.database import Database
-from mnemolog.infra.vectors.erasing import apply_erasures, chunks, is_fenced, marks
+from mnemolog.infra.vectors.erasing import apply_erasures, chunks, fences_of, marks
 from mnemolog.infra.vectors.numbers import (
+    SAME,
     find_scopes,
     get_number,
-    make_scope,
+    levels_of,
+    make_scopes,
     next_change,
     put_number,
     scope_from,
@@ -47,6 +49,13 @@ from mnemolog.projections.vectors import (
 _SCOPE_LEVELS: Final = 'c.tenant, c.organization, c."user", c.project'
 _PROGRESS: Final = {Stage.TEXTS: "position", Stage.PASSAGES: "passages"}
 """The column of each stage in `spaces`."""
+_PROGRESS_OF: Final = {
+    stage: f"SELECT {column} FROM spaces WHERE name = ?" for stage, column in _PROGRESS.items()
+}
+
+
+_TOGETHER: Final = 100
+"""Sessions that are asked about in one statement."""
 
 
 def sqlite_vectors(path: Path) -> StoredVectors:
@@ -63,15 +72,14 @@ class StoredVectors:
     @property
     def identity(self) -> str:
         """A random name of these rows."""
-        with self._database.read() as conn:
-            return f"{get_number(conn, 'identity'):x}"
+        return f"{self._database.number('identity'):x}"
 
     def close(self) -> None:
         """Close every connection. Idempotent."""
         self._database.close()
 
     def take_over(self, other: StoredVectors) -> int:
-        """Hold exactly what the other one holds, and nothing else; how many vectors that are."""
+        """Hold exactly what the other one holds; how many vectors. Bytes of what was held before go with `purge`."""
         return carry(other._database, self._database)
 
     # Spaces ------------------------------------------------------------------------------------------------------
@@ -88,13 +96,12 @@ class StoredVectors:
 
     def spaces(self) -> dict[str, int]:
         """Every space and how far in the log it is embedded."""
-        with self._database.read() as conn:
-            return dict(conn.execute("SELECT name, position FROM spaces ORDER BY number"))
+        return dict(self._database.ask("SELECT name, position FROM spaces ORDER BY number"))
 
     def position(self, space: str, stage: Stage = Stage.TEXTS) -> int:
         """How far in the log this stage of the space is embedded."""
-        with self._database.read() as conn:
-            return _progress(conn, space, stage) or 0
+        found = self._database.ask(_PROGRESS_OF[stage], (space,))
+        return int(found[0][0]) if found else 0
 
     def drop_space(self, space: str) -> int:
         """Remove every vector of the space; how many there were."""
@@ -112,28 +119,33 @@ class StoredVectors:
 
     def tails(self, sessions: Collection[str], upto: int) -> Mapping[str, Sequence[Place]]:
         """The last two turns of each session up to a position, the older first."""
-        query = (
-            "SELECT position, event_id FROM sources WHERE session = ? AND record IS NULL AND position <= ?"
-            " ORDER BY position DESC LIMIT 2"
+        last = (
+            "SELECT * FROM (SELECT session, position, event_id FROM sources WHERE session = ? AND record IS NULL"
+            " AND position <= ? ORDER BY position DESC LIMIT 2) AS last"
         )
-        with self._database.read() as conn:
-            found = {session: conn.execute(query, (session, upto)).fetchall() for session in sessions}
-        return {session: [Place(*row) for row in reversed(rows)] for session, rows in found.items()}
+        found: dict[str, list[Place]] = {session: [] for session in sessions}
+        for some in chunks(sorted(found), _TOGETHER):
+            values = [value for session in some for value in (session, upto)]
+            for session, *place in self._database.ask(" UNION ALL ".join([last] * len(some)), values):
+                found[session].append(Place(*place))
+        return {session: sorted(places, key=lambda one: one.position) for session, places in found.items()}
 
     def due(self, space: str, upto: int, limit: int) -> Sequence[Window]:
         """Windows that an erasure took and that are to be made anew from what is left up to a position."""
+        near = "SELECT {}(position) FROM sources WHERE session = s.session AND record IS NULL AND position"
         query = (
-            "SELECT s.position, s.event_id, s.session FROM due d JOIN sources s ON s.position = d.position"
+            "SELECT s.position, s.event_id, b.position, b.event_id, a.position, a.event_id"
+            " FROM due d JOIN sources s ON s.position = d.position"
+            f" LEFT JOIN sources b ON b.position = ({near.format('max')} < s.position)"
+            f" LEFT JOIN sources a ON a.position = ({near.format('min')} > s.position AND position <= ?)"
             " WHERE d.space = (SELECT number FROM spaces WHERE name = ?) ORDER BY d.position LIMIT ?"
         )
-        with self._database.read() as conn:
-            return [_window(conn, upto, *row) for row in conn.execute(query, (space, limit)).fetchall()]
+        return [_window(*row) for row in self._database.ask(query, (upto, space, limit))]
 
     def count_due(self, space: str) -> int:
         """How many windows wait to be made anew."""
         query = "SELECT count(*) FROM due WHERE space = (SELECT number FROM spaces WHERE name = ?)"
-        with self._database.read() as conn:
-            return int(conn.execute(query, (space,)).fetchone()[0])
+        return int(self._database.ask(query, (space,))[0][0])
 
     def commit(self, batch: Batch, erasures: ErasureReader) -> Outcome:
         """Store a batch and its position in one transaction, in which the log's erasures are looked at first."""
@@ -154,6 +166,9 @@ class StoredVectors:
 
     def erase(self, erasures: ErasureReader) -> int:
         """Apply what was erased since the last look; how far the log was looked at."""
+        events, upto = erasures(self._database.number("erasures"))
+        if not events:
+            return upto  # the next batch notes how far that is
         with self._database.write() as conn:
             return _take_in(conn, erasures)
 
@@ -165,25 +180,24 @@ class StoredVectors:
 
     def change(self) -> int:
         """The number of the last write or removal in any space."""
-        with self._database.read() as conn:
-            return get_number(conn, "change")
+        return self._database.number("change")
 
     def slice(self, space: str, scope: ScopeIds, kind: Kind, since: Stamp) -> Slice:
         """The rows of this scope that are new since a stamp, or all where something was removed since."""
         with self._database.read() as conn:
-            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
-            if found is None or not scopes:
-                return _sliced([], found[1] if found else 0, Stamp(0, 0), True)
-            at = found[0], scopes[0], int(kind)
-            last = "SELECT coalesce(max(change), 0) FROM {} WHERE space = ? AND scope = ? AND kind = ?"
-            stamp = Stamp(*(conn.execute(last.format(t), at).fetchone()[0] for t in ("vectors", "dropped")))
+            dimensions, at = _at(conn, space, scope, kind)
+            if at is None:
+                return _sliced([], dimensions, Stamp(0, 0), True)
+            last = "(SELECT coalesce(max(change), 0) FROM {} WHERE space = ? AND scope = ? AND kind = ?)"
+            both = f"SELECT {last.format('vectors')}, {last.format('dropped')}"
+            stamp = Stamp(*conn.execute(both, (*at, *at)).fetchone())
             whole = since.written < 0 or stamp.removed != since.removed
             query = (
                 f"SELECT {_listed(kind)}, vector FROM vectors"
                 " WHERE space = ? AND scope = ? AND kind = ? AND change > ?"
             )
             rows = conn.execute(query, (*at, -1 if whole else since.written)).fetchall()
-            return _sliced(rows, found[1], stamp, whole)
+            return _sliced(rows, dimensions, stamp, whole)
 
     def changes(self, space: str, after: int, limit: int) -> Changes:
         """What was stored and removed behind a change number, at most `limit` stored vectors at a time."""
@@ -252,11 +266,9 @@ class StoredVectors:
             " ORDER BY change LIMIT ?"
         )
         with self._database.read() as conn:
-            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
-            if found is None or not scopes:
-                return np.empty((0, found[1] if found else 0), np.float32)
-            rows = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchall()
-            return _sliced(rows, found[1], Stamp(), False).vectors
+            dimensions, at = _at(conn, space, scope, kind)
+            rows = [] if at is None else conn.execute(query, (*at, limit)).fetchall()
+            return _sliced(rows, dimensions, Stamp(), False).vectors
 
     def sample_mark(self, space: str, scope: ScopeIds, kind: Kind, limit: int) -> tuple[int, int]:
         """What `sample` is known by: how many vectors it has, and the sum of their change numbers.
@@ -265,13 +277,11 @@ class StoredVectors:
         """
         query = (
             "SELECT count(*), coalesce(sum(change), 0) FROM (SELECT change FROM vectors"
-            " WHERE space = ? AND scope = ? AND kind = ? ORDER BY change LIMIT ?)"
+            " WHERE space = ? AND scope = ? AND kind = ? ORDER BY change LIMIT ?) AS first"
         )
         with self._database.read() as conn:
-            found, scopes = space_of(conn, space), find_scopes(conn, [scope])
-            if found is None or not scopes:
-                return 0, 0
-            count, total = conn.execute(query, (found[0], scopes[0], int(kind), limit)).fetchone()
+            _, at = _at(conn, space, scope, kind)
+            count, total = (0, 0) if at is None else conn.execute(query, (*at, limit)).fetchone()
             return int(count), int(total)
 
     def holding(self, positions: Sequence[int]) -> int:
@@ -307,8 +317,20 @@ def _required(conn: Connection, space: str) -> tuple[int, int, int]:
     return found
 
 
+def _at(conn: Connection, space: str, scope: ScopeIds, kind: Kind) -> tuple[int, tuple[int, int, int] | None]:
+    """The dimensions of the space, and the numbers of space, scope and kind; None where nothing is known of them."""
+    query = (
+        f"SELECT s.number, s.dimensions, c.number FROM spaces s LEFT JOIN scopes c ON {SAME} WHERE s.name = ?"
+    )
+    found = conn.execute(query, (*levels_of(scope), space)).fetchone()
+    if found is None:
+        return 0, None
+    number, dimensions, inside = found
+    return dimensions, None if inside is None else (number, inside, int(kind))
+
+
 def _progress(conn: Connection, space: str, stage: Stage) -> int | None:
-    found = conn.execute(f"SELECT {_PROGRESS[stage]} FROM spaces WHERE name = ?", (space,)).fetchone()
+    found = conn.execute(_PROGRESS_OF[stage], (space,)).fetchone()
     return None if found is None else int(found[0])
 
 
@@ -327,19 +349,24 @@ def _take_in(conn: Connection, erasures: ErasureReader) -> int:
 
 
 def _insert_sources(conn: Connection, sources: Sequence[Source]) -> None:
-    fenced = conn.execute("SELECT 1 FROM fences LIMIT 1").fetchone() is not None
-    numbers: dict[ScopeIds, int] = {}
-    for source in sources:
-        if fenced and is_fenced(conn, _names(source)):
-            continue
-        if source.scope not in numbers:
-            numbers[source.scope] = make_scope(conn, source.scope)
-        place = source.place
-        row = (place.position, place.event_id, numbers[source.scope], source.session, source.record)
-        values = (*row, source.origin, source.occurred_us)
-        conn.execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
-        about = [(subject, place.position) for subject in source.subjects]
-        conn.executemany("INSERT INTO subjects VALUES (?, ?) ON CONFLICT DO NOTHING", about)
+    fenced = fences_of(conn, {name for source in sources for name in _names(source)})
+    sources = [source for source in sources if fenced.isdisjoint(_names(source))]
+    numbers = make_scopes(conn, {source.scope for source in sources})
+    rows = [
+        (
+            source.place.position,
+            source.place.event_id,
+            numbers[source.scope],
+            source.session,
+            source.record,
+            source.origin,
+            source.occurred_us,
+        )
+        for source in sources
+    ]
+    conn.executemany("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
+    about = [(subject, source.place.position) for source in sources for subject in source.subjects]
+    conn.executemany("INSERT INTO subjects VALUES (?, ?) ON CONFLICT DO NOTHING", about)
 
 
 def _names(source: Source) -> list[str]:
@@ -352,6 +379,7 @@ def _new_vectors(conn: Connection, space: int, made: Sequence[Made]) -> tuple[in
     """How many vectors are refused, as something they are built from is gone; and the rows of those to be stored."""
     alive = _alive(conn, {place.position for each in made for place in each.window.members})
     fenced, wanted = 0, dict[tuple[int, int, int], tuple[int, Made]]()
+    due: list[tuple[int, int]] = []
     for each in made:
         centre = each.window.centre.position
         if all(place.position in alive for place in each.window.members):
@@ -359,7 +387,8 @@ def _new_vectors(conn: Connection, space: int, made: Sequence[Made]) -> tuple[in
             continue
         fenced += 1
         if centre in alive and each.kind is Kind.WINDOW:
-            conn.execute("INSERT INTO due VALUES (?, ?) ON CONFLICT DO NOTHING", (space, centre))
+            due.append((space, centre))
+    conn.executemany("INSERT INTO due VALUES (?, ?) ON CONFLICT DO NOTHING", due)
     fresh = _fresh(conn, space, wanted)
     return fenced, [
         _row(space, number, *each) for number, each in enumerate(fresh, next_change(conn, len(fresh)))
@@ -370,6 +399,7 @@ def _fresh(
     conn: Connection, space: int, wanted: dict[tuple[int, int, int], tuple[int, Made]]
 ) -> list[tuple[int, Made]]:
     """A vector from the same texts stays; one from others takes the place of the old one, which is deleted."""
+    old: list[tuple[int, ...]] = []
     for some in chunks(sorted({key[0] for key in wanted})):
         query = f"SELECT position, kind, part, digest FROM vectors WHERE space = ? AND position IN ({marks(some)})"
         for position, kind, part, digest in conn.execute(query, [space, *some]).fetchall():
@@ -379,8 +409,9 @@ def _fresh(
             if wanted[key][1].digest == digest:
                 del wanted[key]
             else:
-                same = "position = ? AND kind = ? AND part = ? AND space = ?"
-                conn.execute(f"DELETE FROM vectors WHERE {same}", (*key, space))
+                old.append((*key, space))
+    same = "position = ? AND kind = ? AND part = ? AND space = ?"
+    conn.executemany(f"DELETE FROM vectors WHERE {same}", old)
     return list(wanted.values())
 
 
@@ -398,14 +429,9 @@ def _alive(conn: Connection, positions: Collection[int]) -> dict[int, int]:
     return {position: scope for some in rows for position, scope in some}
 
 
-def _window(conn: Connection, upto: int, position: int, event_id: str, session: str | None) -> Window:
-    query = (
-        "SELECT position, event_id FROM sources WHERE session = ? AND record IS NULL AND position {} ?"
-        " AND position <= ? ORDER BY position {} LIMIT 1"
-    )
-    near = (query.format("<", "DESC"), query.format(">", "ASC"))
-    before, after = (conn.execute(one, (session, position, upto)).fetchone() for one in near)
-    return Window(Place(position, event_id), before and Place(*before), after and Place(*after))
+def _window(position: int, event_id: str, *near: Any) -> Window:
+    before, after = (None if at is None else Place(at, event) for at, event in (near[:2], near[2:]))
+    return Window(Place(position, event_id), before, after)
 
 
 def _packed(values: Floats) -> bytes:

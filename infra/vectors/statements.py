@@ -24,6 +24,12 @@ class VectorDatabase(Protocol):
     def read(self) -> AbstractContextManager[Connection]:
         """A snapshot."""
 
+    def number(self, name: str) -> int:
+        """One of the numbers in `meta`, as it is now."""
+
+    def ask(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of one statement that reads: a snapshot by itself."""
+
     def insert_vectors(self, conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
         """Rows with all columns of the table `vectors`, in order."""
 

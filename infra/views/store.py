@@ -19,9 +19,10 @@ import orjson
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from mnemolog.domain.errors import NotFound, StoreClosed
+from mnemolog.domain.errors import NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.locks import exclusively
 from mnemolog.projections.ports import ViewSize
+from mnemolog.projections.private import private
 from mnemolog.projections.versions import ViewFile
 
 POINTER: Final = "live.json"
@@ -162,6 +163,8 @@ class SqliteViews:
 
     def is_unavailable(self, error: Exception) -> bool:
         """Whether an error of a fold lies with the store (disk full, locked, damaged), not with the event."""
+        if isinstance(error, StoreUnavailable):
+            return True
         if not isinstance(error, DBAPIError):
             return False
         code = getattr(error.orig, "sqlite_errorcode", None)
@@ -182,6 +185,8 @@ class SqliteViews:
             found = pointer.stat()
         except FileNotFoundError:
             return False
+        except OSError as error:
+            raise _unreadable(pointer, error) from error
         seen = found.st_ino, found.st_mtime_ns
         if seen == self._seen:
             return False
@@ -294,19 +299,28 @@ def _truncate_wal(engine: Engine) -> bool:
 
 
 def _read_pointer(path: Path) -> dict[str, ViewFile]:
-    """The live files; nothing where the pointer is absent or unreadable, for then the views are built anew."""
+    """The live files; nothing where the pointer is absent or holds something else: then the views are built anew.
+
+    Raises StoreUnavailable where it cannot be read just now, for what it names is as live as before.
+    """
     try:
         named = orjson.loads(path.read_bytes())
         files = {name: ViewFile.parse(filename) for name, filename in named.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return {}
+    except OSError as error:
+        raise _unreadable(path, error) from error
     return {name: file for name, file in files.items() if file and file.name == name}
+
+
+def _unreadable(path: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"{path} cannot be read ({error.strerror}): free it, then retry")
 
 
 def _write_pointer(path: Path, live: dict[str, ViewFile]) -> None:
     content = orjson.dumps({name: file.filename for name, file in live.items()}, option=orjson.OPT_INDENT_2)
     beside = path.with_suffix(".new")
-    with beside.open("wb") as out:
+    with open(beside, "wb", opener=private) as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from mnemolog._asking import Asking
 from mnemolog._guard import Guard, without_session
 from mnemolog._reading import Reader, Stated, Views
 from mnemolog._recalling import MAX_QUERY, Found
@@ -35,6 +36,7 @@ from mnemolog.domain.records import READABLE, Record, Status
 from mnemolog.domain.rendering import (
     FOOTER,
     HEADER,
+    Costs,
     assemble,
     fitting,
     preview,
@@ -59,6 +61,7 @@ _LAST_TURNS: Final = 4
 """These come before the summary; older ones behind it."""
 _MARKS: Final = {mark: place for place, mark in enumerate(Mark)}
 _CHECKS: Final = 3
+_QUESTIONS_FIRST: Final = 3
 
 Moment = datetime | str | None
 
@@ -75,6 +78,7 @@ class Asked:
     head: int
     groups: tuple[str, ...]
     count: TokenCounter
+    costs: Costs
     session: str | None
 
     @property
@@ -87,7 +91,7 @@ class Contexts:
 
     def __init__(self, guard: Guard, reader: Reader, desk: Desk) -> None:
         self._guard, self._reader, self._desk = guard, reader, desk
-        self._store = guard.store
+        self._store, self._asking = guard.store, Asking(guard, reader)
         self._estimate = Remembering(estimate_tokens)
 
     def context(
@@ -116,14 +120,19 @@ class Contexts:
             newest if at_least is None else at_least,
             head,
             groups,
-            self._estimate if tokenizer is None else token_counter(tokenizer),
+            *self._counted(tokenizer),
             self._session(scope),
         )
         with self._reader.views(asked.position) as views:
-            line = self._estimate.line if asked.count is self._estimate else None
-            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, line)
+            made = assemble(self._portions(asked, views, shares), asked.budget, asked.count, asked.costs)
             incomplete = self._incomplete(asked, views)
         return self._handed_over(asked, made, incomplete)
+
+    def _counted(self, tokenizer: Tokenizer | None) -> tuple[TokenCounter, Costs]:
+        if tokenizer is None:
+            return self._estimate, Costs(self._estimate, self._estimate.line)
+        count = token_counter(tokenizer)
+        return count, Costs(count)
 
     def _budget(self, budget: int | None, window: int | None) -> int:
         if (budget is None) == (window is None):
@@ -154,7 +163,8 @@ class Contexts:
         room: tokens of boot memory.
         """
         needed = {"boot", "tools", "memory"} & set(asked.groups)
-        records = self._reader.current(views, asked.scope, asked.now) if needed else []
+        readable = self._reader.current(views, asked.scope, asked.now) if needed else []
+        records = [each for each in readable if each[0].status is not Status.CONTESTED]
         summary = self._summary(asked, views)
         raw = self._raw(asked, views, summary)
         found = self._found(asked, views)
@@ -166,9 +176,22 @@ class Contexts:
                 lookups = [record_entry(*each, asked.session) for each in references]
                 yield group, [[*self._tasks(asked, views), *lookups]]
             elif group == "memory":
-                yield group, [_by_relevance(asked, records, found), _recalled(asked, found)]
+                first, rest = self._questions(asked, views, readable, found)
+                answers = _by_relevance(asked, records, found)
+                yield group, [[*first, *answers, *rest], _recalled(asked, found)]
             else:
                 yield group, [self._of_session(asked, summary, raw)]
+
+    def _questions(
+        self, asked: Asked, views: Views, readable: Sequence[Stated], found: Iterable[Found]
+    ) -> tuple[list[Entry], list[Entry]]:
+        """What only a person can decide: what the query is about and is newest first, the rest behind the answers."""
+        contested = {record.id: record for record, _ in readable if record.status is Status.CONTESTED}
+        answers = [one.row.id for one in found if isinstance(one.row, Record) and one.row.id in contested]
+        order = [contested[id] for id in dict.fromkeys([*answers, *contested])]
+        view = views.of("curated", asked.scope)
+        every = self._asking.questions(view, order, asked.now, asked.query, asked.session)
+        return every[:_QUESTIONS_FIRST], every[_QUESTIONS_FIRST:]
 
     def _found(self, asked: Asked, views: Views) -> list[Found]:
         """As many as memory can have: beside other layers it seldom gets half of the budget."""
@@ -195,9 +218,22 @@ class Contexts:
         aspect, epoch = self._store.records.aspect, views.record_epoch
         chosen = blueprint(ours, lambda record, text: aspect(record, text, epoch))
         guides = [record_entry(*each, asked.session)._replace(layer=Layer.BLUEPRINT) for each in chosen]
-        return [*rules, *fitting([*rules, *guides], room, asked.count)[len(rules) :]]
+        return [*rules, *fitting([*rules, *guides], room, asked.costs)[len(rules) :]]
 
     def _summary(self, asked: Asked, views: Views) -> SummaryRow | None:
+        """As it may be shown: it was written under the policy of its time."""
+        found = self._latest_summary(asked, views)
+        if found is None:
+            return None
+        hide = self._store.gate.masking.text
+        return replace(
+            found,
+            text=hide(found.text),
+            landmarks=tuple(replace(one, text=hide(one.text)) for one in found.landmarks),
+            open_items=tuple(replace(one, text=hide(one.text)) for one in found.open_items),
+        )
+
+    def _latest_summary(self, asked: Asked, views: Views) -> SummaryRow | None:
         """Of the session; a new one begins with the summary of the last session of the same project."""
         if "session" not in asked.groups and "memory" not in asked.groups:
             return None
@@ -310,7 +346,7 @@ class Contexts:
             query=hashed(home, b"query", asked.query.encode()).hex(),
             budget=asked.budget,
             tokens=made.tokens,
-            entries=tuple(_line(item.entry, item.tokens) for item in made.placed),
+            entries=tuple(line for item in made.placed for line in _lines(item.entry, item.tokens)),
             left_out=tuple({"id": one.id, "reason": one.reason} for one in made.left_out[:MAX_LEFT_OUT]),
             position=asked.position,
             omitted=len(made.left_out),
@@ -346,7 +382,10 @@ def record_entry(record: Record, text: str, session: str | None) -> Entry:
 
 
 def _is_current(entry: Entry, now: Record | None) -> bool:
-    return now is not None and now.status in READABLE and now.version == entry.version
+    if now is None or now.status not in READABLE or now.version != entry.version:
+        return False
+    asked = {each for each, _ in entry.others}
+    return asked == set(now.rivals) if entry.layer is Layer.QUESTION else now.status is not Status.CONTESTED
 
 
 def _is_rule(record: Record) -> bool:
@@ -441,15 +480,12 @@ def _events_of(entry: Entry) -> tuple[str, ...]:
     return entry.events if entry.is_record else (entry.id, *entry.events)
 
 
-def _line(entry: Entry, tokens: int) -> dict[str, Any]:
+def _lines(entry: Entry, tokens: int) -> Iterator[dict[str, Any]]:
+    """One for each record or event of an entry; the first has its tokens."""
     reference = {"reference": True} if entry.reference is not None else {}
-    return {
-        "id": entry.id,
-        "version": entry.version,
-        "layer": str(entry.layer),
-        "tokens": tokens,
-        **reference,
-    }
+    for at, (id, version) in enumerate(((entry.id, entry.version), *entry.others)):
+        spent = 0 if at else tokens
+        yield {"id": id, "version": version, "layer": str(entry.layer), "tokens": spent, **reference}
 
 
 def _origin(tier: Tier) -> str:

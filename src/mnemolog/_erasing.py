@@ -7,9 +7,9 @@ finished when the memory is opened next.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from mnemolog._guard import Guard
 from mnemolog._notes import WAIT_SECONDS, Work, erasing, pending_notes, read_note, write_note
+from mnemolog._orphans import remove_orphans
 from mnemolog._reading import Reader
 from mnemolog._writing import Writer
 from mnemolog.domain.erasure import CHUNK, ErasureReceipt, Reach, StoreResult, What
@@ -34,7 +35,6 @@ from mnemolog.domain.events import (
 from mnemolog.domain.ingress import microseconds, short, statement
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import ANY, SESSION_LEVELS, Scope, ScopeIds
-from mnemolog.infra.compose import Store
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.residue import HOLDING
@@ -96,6 +96,18 @@ class ErasurePlan:
         """
         work = self._eraser.work(self.reach, self._place, self._keep_evidence)
         return self._eraser.apply(work, self._reason, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """An erasure whose keys are gone. readable, held: what the log and each store had of it; removed: large outputs."""
+
+    work: Work
+    note: Path
+    rows: list[CatalogRow]
+    readable: int
+    held: Mapping[str, int]
+    removed: int
 
 
 class Eraser:
@@ -225,10 +237,10 @@ class Eraser:
 
     def apply(self, work: Work, reason: str | None, progress: Progress | None) -> ErasureReceipt:
         self._store.check_open()
-        with erasing(self._store.path):
+        with erasing(self._store.path, self._store.settings):
             note = write_note(self._store.path, work)
             self._request(work, reason)
-            return self.run(work, note, progress)
+            return self.run([(work, note)], progress)[0]
 
     def take_over(self) -> None:
         """What a leader does first: go on with what was cut off, unless another process is at it."""
@@ -242,24 +254,33 @@ class Eraser:
         """Go on with every erasure that is not finished. Raises StoreInUse while another process is erasing."""
         if not pending_notes(self._store.path):
             return []
-        with erasing(self._store.path, wait):
-            return [self.resume(note) for note in pending_notes(self._store.path)]
+        with erasing(self._store.path, self._store.settings, wait):
+            begun = [(read_note(note), note) for note in pending_notes(self._store.path)]
+            for work, _ in begun:
+                if not self._is_requested(work):
+                    self._request(work, None)
+            return self.run(begun)
 
     def _goes_on(self, note: Path) -> bool:
         """Whether something can be done now; not so where all waits for another root key."""
         work = read_note(note)
         return not (work.waiting and work.root == self._store.vault.root_fingerprint())
 
-    def resume(self, note: Path) -> ErasureReceipt:
-        """Finish an erasure that was cut off somewhere after its note was written."""
-        work = read_note(note)
-        if not self._is_requested(work):
-            self._request(work, None)
-        return self.run(work, note)
-
-    def run(self, work: Work, note: Path, progress: Progress | None = None) -> ErasureReceipt:
-        """Do an erasure from its note on. Every step may be repeated."""
+    def run(
+        self, begun: Sequence[tuple[Work, Path]], progress: Progress | None = None
+    ) -> list[ErasureReceipt]:
+        """Do erasures from their notes on, and rewrite the files once for all. Every step may be repeated."""
         tell = progress or (lambda step: None)
+        closed = [self._close(work, note, tell) for work, note in begun]
+        tell("purging files")
+        purged = {f"view {name}": self._store.runner.purge(name) for name in self._store.runner.names()}
+        purged |= self._store.vectors.purge()
+        truncated = self._store.log.checkpoint()
+        tell("looking again")
+        return [self._looked_at(one, purged, truncated) for one in closed]
+
+    def _close(self, work: Work, note: Path, tell: Progress) -> _Closed:
+        """Destroy the keys, and take it out of every store."""
         if work.what == What.SESSION:
             self._store.vault.fence_session(self._store.vault.names(work.scope))
         tell("destroying keys")
@@ -278,24 +299,24 @@ class Eraser:
         self._store.vectors.erase()
         self._store.forget()
         tell("removing large outputs")
+        removed = sum(self._store.blobs.delete(row.event_id) for row in rows if row.blob)
+        return _Closed(work, note, rows, readable, held, removed)
+
+    def _looked_at(self, one: _Closed, purged: Mapping[str, bool], truncated: bool) -> ErasureReceipt:
+        """A second look at all stores."""
+        work, rows = one.work, one.rows
         blobs = [row.event_id for row in rows if row.blob]
-        removed = sum(self._store.blobs.delete(event_id) for event_id in blobs)
-        tell("purging files")
-        purged = {f"view {name}": self._store.runner.purge(name) for name in self._store.runner.names()}
-        purged |= self._store.vectors.purge()
-        truncated = self._store.log.checkpoint()
-        tell("looking again")
         stores = [
-            self._log_result(rows, readable, truncated),
-            StoreResult("blobs", len(blobs), removed, sum(map(self._store.blobs.exists, blobs))),
-            *self._view_results(rows, held, purged),
+            self._log_result(rows, one.readable, truncated),
+            StoreResult("blobs", len(blobs), one.removed, sum(map(self._store.blobs.exists, blobs))),
+            *self._view_results(rows, one.held, purged),
             *self._key_results(work, rows),
         ]
-        what, count = What(work.what), len(rows)
+        what, count = What(work.what), self._sealed(rows)
         receipt = ErasureReceipt(
             work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
-        self._put_away(work, note, receipt)
+        self._put_away(work, one.note, receipt)
         return receipt
 
     def _put_away(self, work: Work, note: Path, receipt: ErasureReceipt) -> None:
@@ -378,6 +399,10 @@ class Eraser:
         draft = self._guard.note(event, tenant)
         return self._store.log.append([draft])[0].position
 
+    def _sealed(self, rows: Iterable[CatalogRow]) -> int:
+        """How many of them have content: what is clear only, as that a session was closed, is nothing to erase."""
+        return sum(any(_sealed_under(each)) for each in self._recorded(rows, bodies=False))
+
     # The second look -------------------------------------------------------------------------------------------
 
     def _readable(self, rows: list[CatalogRow]) -> int:
@@ -439,17 +464,6 @@ def _is_due(row: CatalogRow, work: Work, planned: set[str]) -> bool:
     if row.event_id in planned:
         return True
     return not row.erased and (not work.position or row.position < work.position)
-
-
-def remove_orphans(store: Store) -> int:
-    """Unlink large outputs that a crash left without their event; returns how many."""
-    names, keep = set(store.blobs.names()), set[str]()
-    if store.runner.parked("catalog"):
-        return 0
-    if names:
-        with store.runner.read("catalog") as conn:
-            keep = {row.event_id for row in catalog.find_all(conn, names) if row.blob and not row.erased}
-    return store.blobs.sweep(keep)
 
 
 def the_one(**targets: str | None) -> tuple[str, str]:

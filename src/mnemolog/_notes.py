@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,9 @@ import orjson
 
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.locks import exclusively
+from mnemolog.infra.settings import Settings
+from mnemolog.infra.turns import among_machines
+from mnemolog.projections.private import private
 
 NOTES_FOLDER: Final = "erasures"
 WAIT_SECONDS: Final = 600.0
@@ -48,9 +51,15 @@ class Work:
         return ScopeIds(self.scope.at(()))
 
 
-def erasing(path: Path, wait: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-    """One erasure at a time in a data directory. Raises StoreInUse when `wait` seconds were not enough."""
-    return exclusively(path / "erasing.lock", wait, f"erasing in {path}")
+@contextmanager
+def erasing(path: Path, settings: Settings, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """One erasure at a time in a data directory, and among the machines that share its log.
+
+    Raises StoreInUse when `wait` seconds were not enough, StoreUnavailable where the database is away.
+    """
+    here = exclusively(path / "erasing.lock", wait, f"erasing in {path}")
+    with here, among_machines(settings, "erasing", wait):
+        yield
 
 
 def pending_notes(path: Path) -> list[Path]:
@@ -72,7 +81,7 @@ def write_note(path: Path, work: Work) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     note = folder / f"{work.erasure}.json"
     half = note.with_suffix(".half")
-    with half.open("wb") as file:
+    with open(half, "wb", opener=private) as file:
         file.write(orjson.dumps(asdict(work)))
         file.flush()
         os.fsync(file.fileno())

@@ -17,7 +17,8 @@ from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
-from mnemolog.domain.principal import Action, levels_asked
+from mnemolog.domain.gate.wording import which
+from mnemolog.domain.principal import ALLOWED, Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
@@ -31,6 +32,8 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 _UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
+_UNTOLD: Final = frozenset({"held", "not kept"})
+"""Effects of steps whose words only those who review may read."""
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
@@ -124,7 +127,7 @@ class Reader:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._store = guard.store
-        self._curated = CuratedView(self._store.curated)
+        self._curated = CuratedView(self._store.curated, lambda: self._store.policy.gate)
         self._recaller = Recaller(self._store, self, self._curated)
         self._scopes = ScopeTable(MetaData())
 
@@ -208,7 +211,7 @@ class Reader:
                 include_history=history,
                 believed_at=believed_at,
             )
-            return [self._shown(record, view) for record in found if self.may_read(record)]
+            return [self.handed(record, view) for record in found if self.may_read(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound."""
@@ -227,13 +230,18 @@ class Reader:
         found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
         if found is None or found.status in _UNREADABLE or not self.may_read(found):
             return None
-        return self._shown(found, view)
+        return self.handed(found, view)
+
+    def judged(self, view: View, record_id: str) -> tuple[Record | None, list[Step]]:
+        """The record as it stands, readable or not, and what happened to it."""
+        found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
+        return found, self._curated.history(view.conn, record_id, view.scopes)
 
     def competing(self, view: View, record_id: str) -> list[MemoryRecord]:
         """The other records of its slot, what stands first."""
         peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
         others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
-        return [self._shown(one, view) for one in others if self.may_read(one)]
+        return [self.handed(one, view) for one in others if self.may_read(one)]
 
     def withdrawn_records(self, person: Scope, topic: str | None) -> list[tuple[Scope, str]]:
         """The records of a person, or those of them about a topic, each with its scope."""
@@ -243,10 +251,31 @@ class Reader:
             found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
             return [(self._store.vault.names(view.scopes[scope]), record) for record, scope in found]
 
+    def whole(self, view: View, record_ids: Collection[str], now: datetime) -> list[Record]:
+        """Those of these records that the caller may read, with what they say, by position."""
+        found = self._curated.by_ids(view.conn, list(record_ids), view.scopes, now).values()
+        return sorted(filter(self.may_read, found), key=lambda record: record.position)
+
+    def standing(self, view: View, scope: Scope) -> list[Record]:
+        """All readable records of the view that the caller may read, by position."""
+        found = self._curated.records(view.conn, view.scopes, self._now(scope, None))
+        return list(filter(self.may_read, found))
+
     def may_read(self, record: Record) -> bool:
         """Whether the policy lets the principal's role read it."""
+        return self.may_read_sort(record.kind, record.sensitivity)
+
+    def may_read_sort(self, kind: str, sensitivity: str) -> bool:
+        """Whether the policy lets the principal's role read records of a kind and sensitivity."""
         policy, role = self._store.policy.reading, self._guard.principal.role.value
-        return policy.is_open_to(role) or policy.may_read(role, record.kind, record.sensitivity)
+        return policy.is_open_to(role) or policy.may_read(role, kind, sensitivity)
+
+    def readable(self, view: View, record_ids: Collection[str]) -> set[str]:
+        """Those of the records of which the principal may read something."""
+        found = self._curated.by_ids(view.conn, list(record_ids), view.scopes, self._store.clock.now())
+        return {
+            id for id, record in found.items() if record.status not in _UNREADABLE and self.may_read(record)
+        }
 
     def kinds_read(self) -> frozenset[str] | None:
         """The kinds of records that the principal's role reads; None for all."""
@@ -256,23 +285,36 @@ class Reader:
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-            peers = [peer for peer in peers if self.may_read(peer)]
-            if not peers:
+            peers = [peer for peer in peers if self.may_read(peer) and self._is_told(peer)]
+            if record_id not in {peer.id for peer in peers}:
                 raise NotFound(f"no record {record_id} in this scope")
             steps = [
                 step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
             ]
         names = self._store.vault.name
         named = [replace(step, actor=(names(step.actor) or step.actor).removeprefix("@")) for step in steps]
-        return sorted(named, key=lambda step: step.position)
+        told = [step if self._reviews or step.effect not in _UNTOLD else _wordless(step) for step in named]
+        return sorted(told, key=lambda step: step.position)
+
+    @property
+    def _reviews(self) -> bool:
+        return Action.REVIEW in ALLOWED[self._guard.principal.role]
+
+    def _is_told(self, record: Record) -> bool:
+        """What is held is told to those who review."""
+        return record.status is not Status.HELD or self._reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
             if record is not None and not self.may_read(record):
                 raise NotFound(f"no record {id} that your role may read")
+            if record is not None and record.status is Status.HELD:
+                raise NotFound(
+                    f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
+                )
             if record is not None:
-                return FORGOTTEN if record.status is Status.FORGOTTEN else self._shown(record, view)
+                return FORGOTTEN if record.status is Status.FORGOTTEN else self.handed(record, view)
         row = self.require(scope, id)
         with self.views(None) as views:
             view = views.of("turns", scope)
@@ -392,7 +434,8 @@ class Reader:
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
-    def _shown(self, record: Record, view: View) -> MemoryRecord:
+    def handed(self, record: Record, view: View) -> MemoryRecord:
+        """A record as it is handed over."""
         belongs = view.scopes[record.scope]
         names, name = self._store.vault.names(belongs), self._store.vault.name
         # In a record that is shared, the session and the persons are another user's business.
@@ -425,7 +468,19 @@ class Reader:
             occurred_at=record.occurred_at,
             session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
+            rivals=record.rivals,
+            question=self._question(record, view),
         )
+
+    def _question(self, record: Record, view: View) -> str | None:
+        if not record.rivals:
+            return None
+        every = self.whole(view, (record.id, *record.rivals), self._store.clock.now())
+        return which([one.content or "" for one in every], record.slot)
+
+
+def _wordless(step: Step) -> Step:
+    return replace(step, content=None, reason=None)
 
 
 def _content(record: Record) -> str | Forgotten:

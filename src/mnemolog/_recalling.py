@@ -125,7 +125,7 @@ class Recaller:
         )
         reranks = self._store.reranking.enabled
         wanted = replace(question, k=max(k, RERANKED)) if reranks else question
-        found = self._rows(self._search.search(wanted, places), places, question.now, views.hidden)
+        found = self._rows(self._search.search(wanted, places), places, views.hidden)
         return self._reranked(question.text, found)[:k] if reranks else found
 
     @property
@@ -187,7 +187,7 @@ class Recaller:
         lifted = [one.lifted(lift) for one, lift in zip(found, reranked(scores, len(found)), strict=True)]
         return sorted(lifted, key=lambda one: one.ranked.score, reverse=True)
 
-    def _rows(self, ranking: Ranking, at: Places, now: datetime, hidden: int) -> list[Found]:
+    def _rows(self, ranking: Ranking, at: Places, hidden: int) -> list[Found]:
         keys = [one.candidate.key for one in ranking.ranked]
         turns = [key for key in keys if key > 0]
         rows = turns_view.at(at.turns, turns, at.turn_scopes)
@@ -197,7 +197,7 @@ class Recaller:
             shown = passages.at(at.turns, best, at.turn_scopes)
             parts = {place_of(number)[0]: passage for number, passage in shown.items()}
         numbers = [-key for key in keys if key < 0]
-        records = self._curated.numbered(at.records, numbers, at.record_scopes, now)
+        records = self._curated.whole(at.records, numbers, at.record_scopes, ranking.judged)
         whole, hide = list[Found](), self._store.gate.masking
         for one in ranking.ranked:
             key = one.candidate.key

@@ -1,4 +1,4 @@
-"""What waits for a person, what they decide, what they agree to; and why memory holds something, or does not."""
+"""What waits for a person, and what they decide; and why memory holds something, or does not."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
-from mnemolog._erasing import Eraser
+from mnemolog._comparing import Comparing
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
-from mnemolog._stating import Acting, Stater
-from mnemolog._writing import About, Writer
+from mnemolog._standing import of_event, of_record
+from mnemolog._stating import Acting, Stater, said
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
-    ConflictResolved,
-    ConsentGranted,
-    ConsentWithdrawn,
+    MEMORY,
     QuarantineReviewed,
     Receipt,
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
-from mnemolog.domain.principal import ALLOWED, Action, Tier, turn_tier
+from mnemolog.domain.principal import ALLOWED, Action
+from mnemolog.domain.records import Record
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
 from mnemolog.projections.gate_reads import OutcomeRow
-from mnemolog.results import Outcome, Why, WhyNot
+from mnemolog.results import Conflict, MergeProposal, Outcome, Standing, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
+_KEPT: Final = frozenset({"admitted", "evidence"})
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
 
 
 class Review:
     """The queue of what waits for a person, and their decisions. For users and operators; they outlive every policy."""
 
-    def __init__(self, guard: Guard, writer: Writer, reader: Reader, stater: Stater, eraser: Eraser) -> None:
-        self._guard, self._writer, self._reader, self._stater = guard, writer, reader, stater
-        self._eraser, self._store = eraser, guard.store
+    def __init__(self, guard: Guard, reader: Reader, stater: Stater) -> None:
+        self._guard, self._reader, self._stater, self._store = guard, reader, stater, guard.store
+        self._comparing = Comparing(guard, reader, stater)
 
     def list(
         self, scope: Scope, *, status: Sequence[str] = WAITING, limit: int = 100
@@ -72,85 +72,75 @@ class Review:
         """Keep it in other words."""
         return self._decide(scope, record_id, "edit", ingress.statement(content), about)
 
+    def conflicts(self, scope: Scope) -> builtins.list[Conflict]:
+        """Records of one slot between which nothing decides, each with the question to ask, oldest first."""
+        self._enter(scope)
+        return self._comparing.conflicts(scope)
+
     def resolve(
-        self, scope: Scope, record_id: str, rejected: Sequence[str], **about: Unpack[Acting]
+        self, scope: Scope, record_id: str, rejected: Sequence[str] = (), **about: Unpack[Acting]
     ) -> Receipt:
-        """Choose this record over others of its slot."""
-        self._guard.enter(Action.REVIEW, scope)
-        for one in rejected:
-            self._reader.scope_of_record(scope, one)
-        event = ConflictResolved(tuple(rejected), about.get("reason"))
-        return self._stater.on_record(scope, record_id, event, about)
+        """Choose this record over others of its slot; without `rejected`, over all it needs confirmation against."""
+        return self._comparing.resolve(scope, record_id, rejected, about)
+
+    def merges(self, scope: Scope) -> builtins.list[MergeProposal]:
+        """Records that may say the same, in other words or in a slot spelled otherwise. Nothing is merged by itself."""
+        self._enter(scope)
+        return self._comparing.merges(scope)
+
+    def merge(self, scope: Scope, record_id: str, into: str, **about: Unpack[Acting]) -> Receipt:
+        """Let a record be superseded by another one of its scope, as long as that stands. Erasing that erases both."""
+        return self._comparing.merge(scope, record_id, into, about)
+
+    def keep_apart(self, scope: Scope, record_id: str, other: str, **about: Unpack[Acting]) -> Receipt:
+        """Remember that two records say different things: they are not proposed again, and a merge is undone."""
+        return self._comparing.keep_apart(scope, record_id, other, about)
+
+    def standing(self, scope: Scope, said: Receipt | str) -> Standing:
+        """What became of a statement or a correction; see `Memory.standing`."""
+        self._guard.enter(Action.READ, scope)
+        event_id = said.event_id if isinstance(said, Receipt) else said
+        row = self._reader.require(scope, event_id)
+        if row.topic not in MEMORY:
+            raise NotFound(f"{event_id} is no statement: `why_not` tells what became of it")
+        with self._reader.view(scope) as view:
+            outcomes = self._of_record(view, row.stream)
+            record, steps = self._reader.judged(view, row.stream)
+        if event_id == row.stream:
+            return of_record(row.stream, record, outcomes, open=self._is_open(record), erased=row.erased)
+        return of_event(row.event_id, record, steps, outcomes, open=self._is_open(record))
+
+    def _is_open(self, record: Record | None) -> bool:
+        return record is None or self._reader.may_read(record)
 
     def why(self, scope: Scope, record_id: str) -> Why:
         """How a record came to be what it is: what was found where, what people did, and what it stands against."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, record_id)
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
+        if row.topic not in MEMORY:
+            raise NotFound(f"{record_id} is an event, not a record: `why-not` tells what became of it")
         with self._reader.view(scope) as view:
-            found = [self._outcome(each, view) for each in self._of_record(view, row.stream)]
+            outcomes = self._of_record(view, row.stream)
+            stands, _ = self._reader.judged(view, row.stream)
             record = self._reader.shown(view, row.stream)
+            found = [self._open_to(self._outcome(each, view), record is not None) for each in outcomes]
             peers = self._reader.competing(view, row.stream)
-        if not reviews:
-            found = [
-                one if one.status in ("admitted", "evidence") else replace(one, content=None) for one in found
-            ]
+        standing = of_record(row.stream, stands, outcomes, open=self._is_open(stands), erased=row.erased)
         steps = tuple(self._reader.history(scope, row.stream)) if record is not None else ()
-        return Why(row.stream, record, tuple(found), steps, tuple(peers))
+        return Why(row.stream, record, tuple(found), steps, tuple(peers), standing)
 
     def why_not(self, scope: Scope, event_id: str) -> WhyNot:
         """What became of an event: what was found in it and why that is memory or not; what was hidden in it."""
         self._guard.enter(Action.READ, scope)
         row = self._reader.require(scope, event_id)
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
         with self._reader.view(scope) as view:
             rows = gate_reads.of_event(view.conn, self._store.curated, row.event_id, view.scopes)
-            found = [self._outcome(each, view) for each in rows]
-        if not reviews:
-            found = [
-                one if one.status in ("admitted", "evidence") else replace(one, content=None) for one in found
-            ]
+            readable = self._reader.readable(view, {each.record for each in rows})
+            found = [self._open_to(self._outcome(each, view), each.record in readable) for each in rows]
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
-        return WhyNot(row.event_id, row.topic, tuple(found), looked, self._store.policy.gate.mode)
-
-    # Consent --------------------------------------------------------------------------------------------------------
-
-    def grant(self, scope: Scope, topic: str | None, reason: str | None) -> Receipt:
-        """Record that the scope's user agrees."""
-        return self._consent(scope, ConsentGranted(self._topic(topic), self._said(reason)))
-
-    def withdraw(self, scope: Scope, topic: str | None, reason: str | None) -> Receipt:
-        """Record that the scope's user takes it back; erase what was kept, where the policy says so."""
-        event = ConsentWithdrawn(self._topic(topic), self._said(reason))
-        receipt = self._consent(scope, event)
-        if self._store.policy.on_withdrawal == "erase":
-            self._erase_withdrawn(Scope(scope.tenant, user=scope.user), event.about)
-        return receipt
-
-    def _consent(self, scope: Scope, event: ConsentGranted | ConsentWithdrawn) -> Receipt:
-        if scope.user is None:
-            raise InvalidInput("consent is a user's: give a scope with user")
-        person = Scope(scope.tenant, user=scope.user)
-        self._guard.enter(Action.REVIEW, person)
-        return self._writer.write(person, event, turn_tier(self._guard.principal, "user"), About())
-
-    def _erase_withdrawn(self, person: Scope, topic: str | None) -> None:
-        """Everything kept of the person in curated memory, or only about the topic; what was said stays said."""
-        for scope, record in self._reader.withdrawn_records(person, topic):
-            plan = self._eraser.plan(
-                scope, "record", record, reason="consent was withdrawn", keep_evidence=True
-            )
-            plan.apply()
-
-    def _topic(self, topic: str | None) -> str | None:
-        known = self._store.policy.gate.admission.topics
-        if topic is not None and topic not in known:
-            raise InvalidInput(f"the policy has no topic {topic!r}: it has {', '.join(known) or 'none'}")
-        return topic
-
-    @staticmethod
-    def _said(reason: str | None) -> str | None:
-        return None if reason is None else ingress.statement(reason, "reason")
+        standing = self.standing(scope, row.event_id) if row.topic in MEMORY else None
+        mode = self._store.policy.gate.mode
+        return WhyNot(row.event_id, row.topic, tuple(found), looked, mode, standing, row.erased)
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -177,13 +167,13 @@ class Review:
                 "nothing of it may be kept as it was said: `review edit` says it in other words"
             )
         words = row.content if decision == "approve" else content
-        examined = () if content is None else self._store.gate.examined(content, Tier.USER_STATED)["findings"]
+        examined = () if words is None else self._stater.findings(words)
         # Its own origin: what a policy makes of it may be another one when the decision is folded again.
         origin = self._store.log.read_at([row.position], bodies=False)[0].envelope.origin
         event = QuarantineReviewed(
             decision,
             words,
-            self._said(given.get("reason")),
+            said(given.get("reason")),
             row.kind,
             row.slot,
             row.sensitivity,
@@ -195,6 +185,14 @@ class Review:
 
     def _of_record(self, view: View, record_id: str) -> builtins.list[OutcomeRow]:
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
+
+    def _open_to(self, one: Outcome, readable: bool) -> Outcome:
+        """What was found, without its words where the principal may not see them. readable: whether its record is."""
+        kept = readable and one.status in _KEPT
+        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
+        if (kept or reviews) and self._reader.may_read_sort(one.kind or "", one.sensitivity):
+            return one
+        return replace(one, content=None, slot=None, question=None)
 
     def _outcome(self, row: OutcomeRow, view: View) -> Outcome:
         status = STANDINGS[row.decision]

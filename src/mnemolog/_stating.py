@@ -11,7 +11,7 @@ from mnemolog._guard import Guard
 from mnemolog._reading import Reader
 from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
-from mnemolog.domain.errors import Erased, InvalidInput
+from mnemolog.domain.errors import Erased, InvalidInput, NotKept
 from mnemolog.domain.events import (
     Draft,
     Event,
@@ -23,6 +23,7 @@ from mnemolog.domain.events import (
     MemoryStated,
     Receipt,
 )
+from mnemolog.domain.gate.findings import Finding
 from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
 from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES, identity
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
@@ -112,19 +113,31 @@ class Stater:
         content = ingress.statement(content)
         event = MemoryCorrected(
             content,
-            self._reason(given.get("reason")),
+            said(given.get("reason")),
             held.kind,
             held.slot,
             held.sensitivity,
             **self._times(scope, given),
             evidence=cited,
-            findings=self._store.gate.examined(content, Tier.USER_STATED)["findings"],
+            findings=self.findings(content),
         )
         return self._on_record(scope, record_id, event, about)
 
+    def findings(self, content: str) -> tuple[dict[str, Any], ...]:
+        """What must be hidden in what a person decides. Raises NotKept for what the policy keeps in no form."""
+        found: tuple[dict[str, Any], ...] = self._store.gate.examined(content, Tier.USER_STATED)["findings"]
+        handling = self._store.policy.gate.admission.handling
+        sorts = dict.fromkeys(Finding.of(one).sort for one in found)
+        if blocked := [sort.value for sort in sorts if handling(sort) == "block"]:
+            names = ", ".join(f"personal.{name}" for name in blocked)
+            raise NotKept(
+                f"the policy keeps no text with what stands in this one ({names}: block): leave it out"
+            )
+        return found
+
     def act(self, scope: Scope, act: str, record_id: str, given: Acting) -> Receipt:
         about = replace(_about(given), began_at=self._store.position)
-        return self._on_record(scope, record_id, _ACTS[act](self._reason(given.get("reason"))), about)
+        return self._on_record(scope, record_id, _ACTS[act](said(given.get("reason"))), about)
 
     def on_record(
         self, scope: Scope, record_id: str, event: Event, given: Acting, sources: tuple[str, ...] = ()
@@ -140,7 +153,7 @@ class Stater:
         about = replace(
             about, began_at=began_at, sources=(row.event_id,), source_subjects=self._subjects([row])
         )
-        event = FeedbackGiven(target, rating, self._reason(comment))
+        event = FeedbackGiven(target, rating, said(comment))
         return self._writer.write(scope, event, turn_tier(self._guard.principal, "user"), about)
 
     # -----------------------------------------------------------------------------------------------------------
@@ -156,12 +169,21 @@ class Stater:
         return MemoryStated(
             ingress.statement(content),
             _one_of(kind, RECORD_KINDS, "kind"),
-            None if slot is None else _slot(slot),
+            None if slot is None else self._named(_slot(slot)),
             sensitivity=_one_of(details["sensitivity"], SENSITIVITIES, "sensitivity"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
             **self._times(scope, details),
         )
+
+    def _named(self, slot: tuple[str, str]) -> tuple[str, str]:
+        """A slot is shown wherever its record is, so it may hold nothing that the policy hides."""
+        masking = self._store.gate.masking
+        if any(masking.text(name) != name for name in slot):
+            raise InvalidInput(
+                "a slot names what is remembered: put secrets and identifiers into the content"
+            )
+        return slot
 
     def _times(self, scope: Scope, given: Mapping[str, Any]) -> dict[str, Any]:
         moments: dict[str, datetime | None] = {
@@ -170,10 +192,6 @@ class Stater:
         }
         ingress.interval(moments["valid_from"], moments["valid_to"])
         return {name: value.isoformat() if value else None for name, value in moments.items()}
-
-    @staticmethod
-    def _reason(reason: str | None) -> str | None:
-        return None if reason is None else ingress.statement(reason, "reason")
 
     def _belongs(self, scope: Scope, belongs_to: Scope | None, caller: ScopeIds, at: datetime) -> ScopeIds:
         """Where a new record belongs; agent and session stay as provenance."""
@@ -266,6 +284,11 @@ class Stater:
             stream=record_id,
             ids=ids,
         )
+
+
+def said(reason: str | None) -> str | None:
+    """A reason as it is stored."""
+    return None if reason is None else ingress.statement(reason, "reason")
 
 
 def _about(given: Acting, known: frozenset[str] = _ACTING) -> About:

@@ -63,7 +63,10 @@ class AsyncOperations:
     partitions = _operated(Operations.partitions)
     projections = _operated(Operations.projections)
     catch_up = _operated(Operations.catch_up)
+    run_workers = _operated(Operations.run_workers)
+    behind = _operated(Operations.behind)
     vectors = _operated(Operations.vectors)
+    workers = _operated(Operations.workers)
     embed = _operated(Operations.embed)
     extract = _operated(Operations.extract)
     rebuild = _operated(Operations.rebuild)
@@ -103,7 +106,11 @@ class AsyncReview:
     approve = _reviewed(Review.approve)
     reject = _reviewed(Review.reject)
     edit = _reviewed(Review.edit)
+    conflicts = _reviewed(Review.conflicts)
     resolve = _reviewed(Review.resolve)
+    merges = _reviewed(Review.merges)
+    merge = _reviewed(Review.merge)
+    keep_apart = _reviewed(Review.keep_apart)
 
 
 class AsyncErasurePlan:
@@ -160,6 +167,7 @@ class AsyncMemory:
     dispute = _awaited(Memory.dispute)
     grant_consent = _awaited(Memory.grant_consent)
     withdraw_consent = _awaited(Memory.withdraw_consent)
+    standing = _awaited(Memory.standing)
     why = _awaited(Memory.why)
     why_not = _awaited(Memory.why_not)
     set_state = _awaited(Memory.set_state)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
 from mnemolog._batching import Batcher
+from mnemolog._consent import Consent
 from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
@@ -30,7 +31,7 @@ from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
 from mnemolog.projections.working import TaskState
-from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Why, WhyNot
+from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Standing, Why, WhyNot
 
 if TYPE_CHECKING:
     from mnemolog.domain.gate.ports import Extractor
@@ -56,7 +57,8 @@ class Memory:
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._batcher = Batcher(self._guard, self._writer, self._stater)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
-        self.review = Review(self._guard, self._writer, self._reader, self._stater, self._eraser)
+        self._consent = Consent(self._guard, self._writer, self._reader, self._eraser)
+        self.review = Review(self._guard, self._reader, self._stater)
         self._desk = Desk(self._guard, self._writer)
         self._contexts = Contexts(self._guard, self._reader, self._desk)
         self._trail = Trail(self._guard)
@@ -83,17 +85,15 @@ class Memory:
         the data directory of the settings. settings: those of the environment where not given.
         background=False starts no thread: views then advance when they are read, nobody writes summaries, vectors
         wait for `operations.embed`, and candidates for `operations.extract`. embedder, reranker: of your own, instead
-        of those of the settings; extractor: of your own, beside the rules.
-        clock and ids: for repeatable runs. Several processes may have the directory open: the first one leads, and
-        another one (with background) takes over when it is gone.
+        of those of the settings; extractor: beside the rules. clock and ids: for repeatable runs.
+        Several processes may open it: the first one leads, another one (with background) takes over when it is gone.
         Raises InvalidInput for no such place or setting, KeysMissing, StoreUnavailable; NotFound where create=False.
         """
         path, given = placed(where, settings)
         own = Parts(clock, ids, embedder, reranker, extractor)
         with open_store(path, given, create=create, own=own) as store:
-            memory = cls(store, principal)
-            store.begin(background, cls(store, LOCAL_OPERATOR)._eraser.take_over)
-        return memory
+            store.begin(background, cls(store, LOCAL_OPERATOR)._consent.take_over)
+            return cls(store, principal)
 
     def acting_as(self, principal: Principal) -> Memory:
         """The same memory seen by another principal; cheap, and closed with this one."""
@@ -265,7 +265,7 @@ class Memory:
         occurred_at: Moment = None,
         key: str | None = None,
     ) -> Receipt:
-        """State something to remember; `receipt.record_id` names the record.
+        """State something to remember; `receipt.record_id` names the record, and `standing` tells what became of it.
 
         The same statement in the same scope adds evidence to its record, never a second record.
         slot: (entity, attribute), the key under which one value is current; a newer value supersedes the older.
@@ -275,22 +275,19 @@ class Memory:
         """
         self._guard.enter(Action.STATE, scope)
         about = About(occurred_at, key, subjects, expected_version)
-        what = {
-            "content": content,
-            "slot": slot,
-            "kind": kind,
-            "confidence": confidence,
-            "evidence": evidence,
-        }
-        when = {"valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at}
-        whose = {"sensitivity": sensitivity, "consent": consent, "belongs_to": belongs_to}
-        return self._stater.remember(scope, {**what, **when, **whose}, about)
+        given = {
+            "content": content, "slot": slot, "kind": kind, "valid_from": valid_from, "valid_to": valid_to,
+            "expires_at": expires_at, "sensitivity": sensitivity, "consent": consent, "confidence": confidence,
+            "evidence": evidence, "belongs_to": belongs_to,
+        }  # fmt: skip
+        return self._stater.remember(scope, given, about)
 
     def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.
 
         A correction by a person outranks every machine. expected_version: raises VersionConflict when the record
-        has moved on. Raises NotFound for a record that is not in the caller's scope.
+        has moved on. Raises NotFound for a record that is not in the caller's scope, NotKept for a text that the
+        policy blocks.
         """
         self._guard.enter(Action.STATE, scope)
         return self._stater.correct(scope, record_id, content, about)
@@ -313,13 +310,20 @@ class Memory:
 
     def grant_consent(self, scope: Scope, topic: str | None = None, *, reason: str | None = None) -> Receipt:
         """The scope's user agrees to a topic of the policy; without a topic, that memory is kept about them at all."""
-        return self.review.grant(scope, topic, reason)
+        return self._consent.grant(scope, topic, reason)
 
     def withdraw_consent(
         self, scope: Scope, topic: str | None = None, *, reason: str | None = None
     ) -> Receipt:
         """The scope's user takes it back: what was kept is not read any more, and erased if the policy says so."""
-        return self.review.withdraw(scope, topic, reason)
+        return self._consent.withdraw(scope, topic, reason)
+
+    def standing(self, scope: Scope, said: Receipt | str) -> Standing:
+        """What became of what `remember` or `correct` told: current, held for review, dropped, ... and why.
+
+        said: the receipt, or the id of an event or a record. An append does not wait for the gate; this waits.
+        """
+        return self.review.standing(scope, said)
 
     def why(self, scope: Scope, record_id: str) -> Why:
         """How a record came to be what it is, by the rules, the evidence and the records that it stands against."""
@@ -428,15 +432,9 @@ class Memory:
         """
         self._guard.enter(Action.READ, scope)
         found = self._reader.records(
-            scope,
-            kinds=kinds,
-            status=status,
-            now=now,
-            believed_at=believed_at,
-            at_least=at_least,
-            exact=exact,
+            scope, kinds=kinds, status=status, now=now, believed_at=believed_at, at_least=at_least, exact=exact,
             history=history,
-        )
+        )  # fmt: skip
         return self._trail.some("records", scope, found)
 
     def history(self, scope: Scope, record_id: str) -> list[Step]:

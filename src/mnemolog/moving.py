@@ -40,8 +40,8 @@ def move(
     not finished, StoreMoved for a memory that was moved before, NotFound, AccessDenied.
     """
     ends = (
-        (Path(path), settings or Settings.load()),
-        (Path(to), to_settings or target_of(str(to))[1]),
+        (Path(path), _alone(settings or Settings.load())),
+        (Path(to), _alone(to_settings or target_of(str(to))[1])),
     )
     source_path, target_path = (one[0].resolve() for one in ends)
     if source_path == target_path or place_of(*ends[0]) == place_of(*ends[1]):
@@ -54,6 +54,11 @@ def move(
             return carry_store(source, target, progress, lambda: carry(*_settled(ends)))
 
 
+def _alone(settings: Settings) -> Settings:
+    """Nobody else folds meanwhile, so this process does, also where workers do otherwise."""
+    return settings.model_copy(update={"workers": False})
+
+
 def _settled(ends: Sequence[tuple[Path, Settings]]) -> list[Settings]:
     """The settings of both ends, each with its data directory."""
     return [settings.model_copy(update={"data": path}) for path, settings in ends]
@@ -63,6 +68,6 @@ def _take_up(source: Store, principal: Principal) -> None:
     """As at every opening, unless it was left already; and no erasure may be half done."""
     Guard(source, principal).enter_store(Action.OPERATE)
     if source.log.stored.mark() is None:
-        source.begin(False, Memory(source, LOCAL_OPERATOR)._eraser.take_over)
+        source.begin(False, Memory(source, LOCAL_OPERATOR)._consent.take_over)
     for note in pending_notes(source.path):
         raise StoreInUse(f"an erasure is not finished: {what_next(source.path, note.stem)}; then move")

@@ -12,12 +12,15 @@ from functools import partial
 from pathlib import Path
 
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
-from mnemolog._erasing import Eraser, remove_orphans
+from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes, what_next
+from mnemolog._orphans import remove_orphans
+from mnemolog.consumers.hearing import SPOKEN
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
+    STATEMENTS,
     Draft,
     Event,
     ParkedEventDismissed,
@@ -30,16 +33,21 @@ from mnemolog.domain.gate.wording import STANDINGS
 from mnemolog.domain.policy import Policy
 from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope
-from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, LOG_FILE, WORKER
-from mnemolog.infra.policies import adopted, parse_policy, read_policy
-from mnemolog.infra.vector_folder import VECTORS_FILE
+from mnemolog.infra.adopted import adopted
+from mnemolog.infra.compose import BLOBS_FOLDER, KEYS_FILE, WORKER
+from mnemolog.infra.vector_folder import LOG_FILE, VECTORS_FILE
 from mnemolog.projections import access, catalog, gate_reads
 from mnemolog.projections.supervision import Trouble
 from mnemolog.results import GateStatus, Health, Parked, ProjectionStatus, Status
 
 Progress = Callable[[int, int], None]
-_WORTH_A_PROCESS = 20_000
-"""Events from which a rebuild gains more than another process costs to start."""
+Stages = Callable[[str, int, int], None]
+_LONG = 3600.0
+"""Seconds that a view may take to be folded to the head of the log."""
+_WORTH_A_PROCESS = 5_000
+"""Events from which a rebuild gains more than another process costs to start,"""
+_WORTH_ALL = 100_000
+"""and from which this process leaves all of it to others, so that its readers need not wait."""
 _LOCAL_BLOBS = (
     "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
 )
@@ -88,32 +96,89 @@ class Operations:
             for lag in self._store.vectors.lags()
         ]
 
+    def workers(self) -> list[ProjectionStatus]:
+        """How far the workers of the gate are: the search for what must be hidden, and each extractor."""
+        self._guard.enter_store(Action.INSPECT)
+        head = self._store.log.head()
+        return [
+            ProjectionStatus(
+                name,
+                version,
+                position,
+                head,
+                head - position,
+                0,
+                0,
+                "running" if position >= head else "behind",
+            )
+            for name, version, position in self._store.gate.lags()
+        ]
+
     def catch_up(self, timeout: float = 60.0) -> int:
         """Advance every view to the head of the log; returns that position. Vectors are `embed`'s business."""
         self._guard.enter_store(Action.OPERATE)
         return self._store.runner.catch_up_all(timeout=timeout)
 
-    def embed(self, timeout: float | None = None) -> int:
+    def run_workers(self, progress: Stages = lambda stage, at, of: None) -> int:
+        """Do, in this thread and to the end, all that threads in the background do; returns the head of the log then.
+
+        That is: views, the search for what must be hidden and for statements, vectors, summaries. For programs that
+        are too short for threads, as the command line. progress: called with (stage, done, in all) now and then.
+        """
+        self._guard.enter_store(Action.OPERATE)
+        store, names = self._store, self._store.runner.names()
+        for done, name in enumerate(names, 1):
+            store.runner.catch_up(name, timeout=_LONG)
+            progress("views", done, len(names))
+        store.gate.catch_up(partial(progress, "statements"))
+        store.vectors.catch_up(progress=partial(progress, "vectors"))
+        written = 0
+        while new := store.summarising.run_once():
+            written += new
+            progress("summaries", written, written)
+        store.runner.catch_up_all(timeout=_LONG)
+        return store.vectors.catch_up()
+
+    def behind(self) -> tuple[str, ...]:
+        """What threads in the background have not done yet: statements, vectors; `run_workers` does it."""
+        self._guard.enter_store(Action.INSPECT)
+        store = self._store
+        if not store.log.head():
+            return ()
+        reached = {"statements": min(at for *_, at in store.gate.lags()), "vectors": store.vectors.position()}
+        due = {"statements": SPOKEN, "vectors": SPOKEN | STATEMENTS}
+        read = partial(store.log.read, limit=1, bodies=False)
+        return tuple(name for name, at in reached.items() if read(at, topics=due[name]).events)
+
+    def embed(self, timeout: float | None = None, *, progress: Progress = lambda at, of: None) -> int:
         """Embed, in this thread, what has no vectors yet, and index them; how far the log is embedded then.
 
         Some hundred texts a second. Needed where nothing runs in the background. timeout: seconds after which no
         further batch is begun.
         """
         self._guard.enter_store(Action.OPERATE)
-        return self._store.vectors.catch_up(timeout)
+        return self._store.vectors.catch_up(timeout, progress)
 
-    def extract(self) -> int:
+    def extract(self, *, progress: Progress = lambda at, of: None) -> int:
         """Look, in this thread, at what was said since the last look: for statements, and for what must be hidden.
 
         Needed where nothing runs in the background. Returns how far everything was looked at. Raises StoreUnavailable
         where an extractor cannot tell just now.
         """
         self._guard.enter_store(Action.OPERATE)
-        return self._store.gate.catch_up()
+        return self._store.gate.catch_up(progress)
 
-    def rebuild(self, name: str, *, batch_size: int | None = None, progress: Progress | None = None) -> None:
+    def rebuild(
+        self,
+        name: str,
+        *,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+        force: bool = False,
+    ) -> None:
         """Fold a view anew from position 0 beside the live one, then switch readers to it.
 
+        Raises RebuildRefused, and leaves the live view, where the new one lacks more events; force: not so.
         "index" is filled anew from the stored vectors; nothing is embedded again.
         progress: called with (events done, events in all) now and then.
         """
@@ -121,7 +186,7 @@ class Operations:
         if name == "index":
             self._store.vectors.rebuild_index()
             return
-        self._store.runner.rebuild(name, batch_size, progress)
+        self._store.runner.rebuild(name, batch_size, progress, force=force)
 
     def rebuild_all(
         self,
@@ -130,19 +195,22 @@ class Operations:
         processes: int | None = None,
         batch_size: int | None = None,
         progress: Progress | None = None,
+        force: bool = False,
     ) -> None:
         """Rebuild several views (default: all) at once, in processes of their own.
 
-        processes: default one per core for a long log, and none for a short one, which this process rebuilds itself.
-        progress: called with (events folded, events to fold in all views) now and then.
+        processes: default one per core for a long log, and none for a short one, which this process rebuilds itself;
+        between the two, this process is one of them.
+        progress: called with (events folded, events to fold in all views) now and then. force: as of `rebuild`.
         """
         self._guard.enter_store(Action.OPERATE)
         store, wanted = self._store, list(dict.fromkeys(names or self._store.runner.names()))
         if unknown := set(wanted) - set(store.runner.names()):
             raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
         head = store.log.head()
+        shares = processes is None and head < _WORTH_ALL
         if processes is None:
-            processes = 0 if head < _WORTH_A_PROCESS else os.cpu_count() or 1
+            processes = 0 if head < _WORTH_A_PROCESS else max(1, (os.cpu_count() or 1) - shares)
         folded = dict.fromkeys(wanted, 0)
 
         def tell(name: str, done: int, of: int) -> None:
@@ -150,16 +218,21 @@ class Operations:
             if progress is not None:
                 progress(min(sum(folded.values()), head * len(wanted)), head * len(wanted))
 
+        def here(name: str) -> None:
+            store.runner.rebuild(name, batch_size, partial(tell, name), force=force)
+
         if processes:
             from mnemolog.infra.rebuilding import rebuild_in_processes
 
             sizes = {view.file.name: view.bytes for view in store.views.files() if view.live}
             wanted.sort(key=lambda name: -sizes.get(name, 0))
-            count = min(processes, len(wanted))
-            rebuild_in_processes(store.path, store.settings, wanted, count, batch_size, tell)
+            count, own = min(processes, len(wanted)), here if shares else None
+            rebuild_in_processes(
+                store.path, store.settings, wanted, count, batch_size, tell, own, force=force
+            )
         else:
             for name in wanted:
-                store.runner.rebuild(name, batch_size, partial(tell, name))
+                here(name)
 
     def dump_hash(self, name: str) -> str:
         """A hash of a view's ordered logical content, for comparing two builds."""
@@ -209,7 +282,7 @@ class Operations:
         """The document that was adopted last, as it was given; None while the default decides."""
         self._guard.enter_store(Action.INSPECT)
         found = adopted(self._store.log)
-        return None if found is None else found.document
+        return None if found is None else found.event.document
 
     def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
@@ -218,6 +291,8 @@ class Operations:
         decides about are folded anew from position 0 beside the live ones, and readers are switched when it returns.
         """
         self._guard.enter_store(Action.OPERATE)
+        from mnemolog.infra.policies import parse_policy, read_policy
+
         text = read_policy(document) if isinstance(document, Path) else document
         policy = parse_policy(text)
         home = self._store.vault.resolve(Scope(WORKER), create=True)
@@ -287,7 +362,7 @@ class Operations:
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=self._sizes(),
-            workers=tuple(self._behind()),
+            workers=tuple(self.workers()),
             gate=gate,
             reads=reads,
             crashes={name: trouble.crashes for name, trouble in self._workers()},
@@ -310,7 +385,8 @@ class Operations:
     def health(self) -> Health:
         """Whether the work in the background goes on; cheap enough to be asked every second."""
         self._guard.enter_store(Action.INSPECT)
-        store, running = self._store, self._store.runner.health().running
+        store = self._store
+        running = all(one.running for one in store.backgrounds())
         return Health(store.log.head(), store.leadership.leads, running, dict(self._workers()))
 
     def _sizes(self) -> dict[str, int]:
@@ -321,13 +397,6 @@ class Operations:
         if not store.blobs.shared:
             sizes[BLOBS_FOLDER] = store.blobs.size()
         return sizes
-
-    def _behind(self) -> Iterator[ProjectionStatus]:
-        """How far the workers of the gate are behind the log."""
-        head = self._store.log.head()
-        for name, version, position in self._store.gate.lags():
-            state = "running" if position >= head else "behind"
-            yield ProjectionStatus(name, version, position, head, head - position, 0, 0, state)
 
     def _gate(self) -> GateStatus:
         """What the gate decided, and what it did not get to decide on."""

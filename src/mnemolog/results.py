@@ -153,7 +153,8 @@ class Parked:
 class MemoryRecord:
     """One curated memory, judged at the reader's now. All times are ISO 8601 with offset.
 
-    status: current, superseded, outranked, duplicate, disputed, retracted, not yet valid, expired, forgotten.
+    status: current, needs confirmation, superseded, outranked, duplicate, disputed, retracted, not yet valid, expired,
+    forgotten. rivals: the records that it needs confirmation against; question: what to ask the person about them.
     trust: the lowest origin among its evidence. believed_from, believed_to: log positions.
     content is FORGOTTEN where it was erased.
     """
@@ -184,6 +185,8 @@ class MemoryRecord:
     occurred_at: str
     session: str | None
     feedback: tuple[int, int]
+    rivals: tuple[str, ...] = ()
+    question: str | None = None
 
     @property
     def event_ids(self) -> tuple[str, ...]:
@@ -222,8 +225,57 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """Records of one slot between which nothing decides, oldest first, and the question that decides."""
+
+    scope: Scope
+    slot: tuple[str, str] | None
+    records: tuple[MemoryRecord, ...]
+    question: str
+    status: str = "needs confirmation"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProposal:
+    """Two records that may say the same. into: the one that would stay; reason: which likeness was seen."""
+
+    scope: Scope
+    record: MemoryRecord
+    into: MemoryRecord
+    reason: str
+    question: str
+    status: str = "merge proposed"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of a statement or a correction, or how a record stands.
+
+    status: of what is memory, the record's (`MemoryRecord.status`); "outranked" also where it says something else than
+    the record, whose author has more authority. Else held for review; withheld: the person's consent was taken back;
+    dropped: the policy keeps it in the log only; erased; undecided: events of its owner are parked.
+    reasons: why, in words, and what was hidden in it. known: the record said so before. record_id: see `why`.
+    """
+
+    record_id: str
+    status: str
+    reasons: tuple[str, ...] = ()
+    known: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is memory, current or not."""
+        return self.status not in NOT_KEPT
+
+
+HELD, WITHHELD, DROPPED = "held for review", "withheld", "dropped"
+ERASED, UNDECIDED = "erased", "undecided"
+NOT_KEPT = frozenset({HELD, WITHHELD, DROPPED, ERASED, UNDECIDED})
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
-    """How a record came to be what it is. record: None where nothing of it is readable memory (yet).
+    """How a record came to be what it is. record: None where nothing of it is readable memory; standing says why.
 
     competing: the other records of its slot, what stands first.
     """
@@ -233,21 +285,31 @@ class Why:
     outcomes: tuple[Outcome, ...]
     steps: tuple[Step, ...]
     competing: tuple[MemoryRecord, ...]
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """What became of an event. looked: by extractor's version, whether it has looked at it; mode: the policy's."""
+    """What became of an event. looked: by extractor's version, whether it has looked at it; mode: the policy's.
+
+    standing: of a statement or a correction; None of what was only said.
+    """
 
     event_id: str
     topic: str
     outcomes: tuple[Outcome, ...]
     looked: Mapping[str, bool]
     mode: str
+    standing: Standing | None = None
+    erased: bool = False
 
     @property
     def reason(self) -> str:
         """In one sentence."""
+        if self.erased:
+            return "its content was erased"
+        if self.standing is not None:
+            return ": ".join(filter(None, (self.standing.status, ", ".join(self.standing.reasons))))
         if self.outcomes:
             return "; ".join(
                 f"{one.status}: {', '.join(one.reasons) or 'no objection'}" for one in self.outcomes
@@ -275,7 +337,7 @@ class ProjectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The work in the background. leads: whether it is this process's; running: whether its thread for views runs.
+    """The work in the background. leads: whether it is this process's; running: whether all its threads do.
 
     troubles: of each part, since the start; a part with a backoff is being tried again.
     """

@@ -78,6 +78,7 @@ def test_what_is_no_text_is_refused(memory: Memory, value: object) -> None:
 
 
 @pytest.mark.embedded
+@pytest.mark.parametrize("memory", ["words"], indirect=True)
 def test_a_huge_output_is_kept_whole_and_shown_in_part(memory: Memory) -> None:
     """H03: 12 MB of JSON on one line: a bounded preview in hits and context, every range at hand, gone when erased."""
     rows = [{"id": number, "name": f"item-{number}", "note": "가나다"} for number in range(180_000)]

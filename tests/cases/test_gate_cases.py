@@ -148,11 +148,18 @@ def test_a_system_prompt_is_no_memory(memory: Memory) -> None:
     assert memory.review.list(everywhere, status=EVERY) == []
 
 
-def test_a_key_in_a_tool_output_gets_nowhere(memory: Memory, tmp_path: Path) -> None:
-    """F01: a key in a tool's output is in no record, index, summary or context; the sealed log has it, erasably."""
-    key = "sk-test-FAKE0123456789abcdef"
-    event = memory.record_tool_result(U1, output=f"Remember that the token is {key}", name="env").event_id
-    say(memory, f"The token {key} is for staging.", "Go on.", "And then?")
+@pytest.mark.parametrize(
+    "key", ["sk-test-FAKE0123456789abcdef", "110201543:FAKEhzH00vT1PdGT4QdPpYzNQ3T0FAKE123"]
+)
+def test_a_key_in_a_tool_output_gets_nowhere(memory: Memory, tmp_path: Path, key: str) -> None:
+    """F01: a key in a tool's output is in no record, index, summary or context; the sealed log has it, erasably.
+
+    The second is in a form that only the library's detectors know.
+    """
+    event = memory.record_tool_result(
+        U1, output=f"Remember to use token {key} in staging", name="env"
+    ).event_id
+    say(memory, f"For staging there is {key}, a token.", "Go on.", "And then?")
     assert contents(memory, U1) == []
     assert texts(memory, U1, key) == []
     assert all("[masked secret]" in text for text in texts(memory, U1, "token"))

@@ -31,6 +31,8 @@ HEAVY = (
 def an_error(kind: type[errors.MnemologError]) -> errors.MnemologError:
     if kind is errors.VersionConflict:
         return errors.VersionConflict("s", 1, 2)
+    if kind is errors.RebuildRefused:
+        return errors.RebuildRefused("curated", [(7, "ValueError in\nfold \x1b[2J")])
     return kind("one\nproblem \x1b[2J")
 
 

@@ -153,6 +153,25 @@ def test_views_are_rebuilt(run: Run) -> None:
     assert run("projections", "parked") == ""
 
 
+def test_a_worse_view_is_switched_to_by_force_only(
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rebuild that lacks more than the live view ends with 9, what failed, and the way on; --force takes it."""
+    from mnemolog.projections.curated import Curated
+
+    def fails(*_: object) -> None:
+        raise ValueError("no")
+
+    before = run("records", "list", *WHOSE, "--json")
+    monkeypatch.setattr(Curated, "fold", fails)
+    refused = invoke(data, "projections", "rebuild", "curated")
+    assert refused.exit_code == Exit.INCOMPLETE
+    assert "ValueError" in refused.stderr and "rebuild curated --force" in refused.stderr
+    assert run("records", "list", *WHOSE, "--json") == before
+    run("projections", "rebuild", "curated", "--force", code=Exit.INCOMPLETE)
+    assert "ValueError" in run("projections", "parked", "curated", code=Exit.INCOMPLETE)
+
+
 def test_stdin_and_dashes(run: Run) -> None:
     """A statement can come from stdin, and can begin with a dash."""
     record = run("remember", "-", *WHOSE, "--json", text="Lunch is at noon\n")["record_id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -115,3 +116,28 @@ def test_the_example_runs_as_a_program(server: Scripted, tmp_path: Path) -> None
     with open_memory(tmp_path / "data") as memory:
         assert topics(memory).count("TurnRecorded") == 4
         assert "SessionClosed" in topics(memory)
+
+
+@pytest.mark.embedded
+def test_the_program_says_what_it_lacks(tmp_path: Path) -> None:
+    """Without arguments it shows how it is called; a server that is away is one line; neither is a traceback."""
+    bare = subprocess.run(
+        [sys.executable, str(EXAMPLE)], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (bare.returncode, "usage:" in bare.stderr, "Traceback" in bare.stderr) == (2, True, False)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    away = subprocess.run(
+        [sys.executable, str(EXAMPLE), str(tmp_path / "data"), url, "scripted"],
+        check=False, input="hi\n", capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (away.returncode, away.stderr.count("\n"), "refused" in away.stderr) == (1, 1, True)
+
+
+def test_the_model_hears_what_became_of_a_statement(tmp_path: Path) -> None:
+    """Its tool says that a secret was dropped and why, and that a fact is remembered."""
+    with open_memory(tmp_path / "data") as memory:
+        agent = example().Agent(memory, Scope("local", user="me", session="1"), lambda messages: {})
+        assert agent.remember("Reports go out as PDF") == "remembered"
+        assert agent.remember("내 비밀번호는 hunter2xyzQ9 입니다") == "dropped: holds a secret"

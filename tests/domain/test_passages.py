@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mnemolog.domain.lexical import Matches, bm25
 from mnemolog.domain.passages import LENGTH, number_of, passages, place_of, readable
-from mnemolog.domain.retrieval import best_passage, with_passages
+from mnemolog.domain.retrieval import best_passage
+from plain_search import with_passages
 
 ENGLISH = "The deploy failed because the disk was full. We restarted it at noon. "
 KOREAN = "디스크가 가득 차서 배포가 실패했습니다. 정오에 다시 시작했습니다. "

@@ -69,6 +69,23 @@ def test_a_plan_counts_what_holds_content_and_names_sessions(memory: Memory) -> 
     assert (plan.counts, plan.sessions) == ({"TurnRecorded": 1}, ("s1",))
 
 
+@pytest.mark.parametrize("target", ["subject", "session"])
+def test_plan_request_receipt_and_log_tell_one_count(memory: Memory, target: str) -> None:
+    """What was closed without a word has no content, and is counted nowhere."""
+    scope = Scope("acme", user="u-1", session="s-1")
+    memory.open_session(scope)
+    memory.record_turn(scope, role="user", content="hello")
+    memory.remember(scope, "Tea at four")
+    memory.close_session(scope)
+    where = Scope("acme") if target == "subject" else scope
+    plan = memory.erase(where, **{target: getattr(scope, "user" if target == "subject" else "session")})
+    receipt = plan.apply()
+    (asked,) = memory.log(topics={"ErasureRequested"})
+    (log,) = [one for one in receipt.stores if one.store == "log"]
+    told = {len(plan.events), sum(plan.counts.values()), receipt.events, log.found, log.removed}
+    assert told == {asked.event.events}  # type: ignore[union-attr]
+
+
 @pytest.mark.embedded
 def test_an_erasure_that_a_reader_held_up_is_finished_later(tmp_path: Path) -> None:
     """While another process reads a view its purge is due: the receipt and the status say so, once, until done."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate_world import said, score, utterances
+from gate_world import held_out, said, score, utterances
 from mnemolog.domain.gate.candidates import EXTRACTOR
 from mnemolog.domain.gate.extraction import MOST, extract
 from mnemolog.domain.principal import Tier
@@ -33,9 +33,74 @@ def test_precision_and_recall_on_what_was_unseen(lang: str) -> None:
     assert result.recall >= 0.80
 
 
+def test_precision_and_recall_on_what_was_held_out() -> None:
+    """The sets that were judged before the rules were mended with them stay above the goal, values to the letter."""
+    result = score(held_out())
+    assert result.precision >= 0.95
+    assert result.recall >= 0.80
+    assert not [one.text for one in held_out() if not one.expect and extract(said(one.text, one.lang))]
+
+
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("The landlords moved to Malta.", "en"),
+        ("As far as I know, the budget is 40k.", "en"),
+        ("Last I heard, our database is Oracle.", "en"),
+        ("The roommates switched to night shifts.", "en"),
+        ("제가 알기로는 우리 데이터베이스는 오라클이에요.", "ko"),
+        ("듣기로는 마감이 3월 2일이에요.", "ko"),
+        ("수빈이는 영업 팀으로 옮겼어요.", "ko"),
+        ("빌드가 이제 빨간색이에요.", "ko"),
+        ("우리 팀은 매일 라면을 먹어요.", "ko"),
+        ("짐을 거실로 옮겼어요.", "ko"),
+    ],
+)
+def test_hearsay_other_people_and_passing_states_are_left_alone(text: str, lang: str) -> None:
+    """What is only believed, who moved elsewhere, what a light shows, and what a team happens to do."""
+    assert extract(said(text, lang)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "since"),
+    [
+        ("저 지난달에 목포로 이사했어요.", "목포", True),
+        ("저는 작년부터 카카오에 다녀요.", "카카오", True),
+        ("저는 월요일에서 살아요.", "월요일", False),
+    ],
+)
+def test_a_time_before_the_value_is_when_and_not_what(text: str, value: str, since: bool) -> None:
+    """Between who and where a time may stand; it tells since when."""
+    (found,) = extract(said(text, "ko"))
+    assert (found.value, found.valid_from is not None) == (value, since)
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "kind", "value", "negated"),
+    [
+        ("From now on, please answer in French.", "en", "constraint", "answer in French", False),
+        ("I am really not a fan of popups.", "en", "preference", "popups", True),
+        ("We no longer accept cheques.", "en", "fact", "cheques", True),
+        ("We migrated the search index to Vespa.", "en", "fact", "Vespa", False),
+        ("I have three cats.", "en", "fact", "three cats", False),
+        ("The budget for the offsite is 12k.", "en", "fact", "12k", False),
+        ("저희는 더 이상 팩스를 받지 않아요.", "ko", "fact", "팩스", True),
+        ("로그 저장소를 Loki로 옮겼어요.", "ko", "fact", "Loki", False),
+        ("우리 물류센터는 이천에 있어요.", "ko", "fact", "이천", False),
+        ("저는 스페인어를 할 줄 알아요.", "ko", "fact", "스페인어", False),
+        ("저는 고양이가 두 마리 있어요.", "ko", "fact", "고양이가 두 마리", False),
+        ("정산은 매주 금요일에 합니다.", "ko", "fact", "매주 금요일", False),
+    ],
+)
+def test_more_ways_to_say_it(text: str, lang: str, kind: str, value: str, negated: bool) -> None:
+    """Where something is, what one has and speaks, when it is done, what is no longer offered."""
+    (found,) = extract(said(text, lang))
+    assert (found.kind, found.value, found.negated) == (kind, value, negated)
+
+
 def test_what_is_found_stands_in_the_text() -> None:
     """Content and value are the characters of their spans, the value lies within, and the kind is a record's."""
-    for one in utterances():
+    for one in (*utterances(), *held_out()):
         for found in extract(said(one.text, one.lang)):
             assert one.text[slice(*found.span)] == found.content
             assert one.text[slice(*found.value_span)] == found.value

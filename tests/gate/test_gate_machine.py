@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from curated_world import LATER, MIN, Log, Reader, dumped, view
-from mnemolog.domain.events import ERASURE, MEMORY, ConsentGranted, ConsentWithdrawn, Recorded
+from mnemolog.domain.events import ERASURE, MEMORY, ConsentGranted, ConsentWithdrawn, MergeReviewed, Recorded
 from mnemolog.domain.principal import Role, Tier
-from mnemolog.domain.records import READABLE
+from mnemolog.domain.records import READABLE, Status
 from mnemolog.infra.policies import parse_policy
 
 SLOT = ("wall", "colour")
@@ -86,6 +86,13 @@ class Gate(RuleBasedStateMachine):
         target = self.one(which)
         self.log.review(target, decision, "edited: red" if decision == "edit" else None)
 
+    @precondition(lambda self: self.memory())
+    @rule(which=ANY, other=ANY, decision=st.sampled_from(["merge", "apart"]))
+    def compare(self, which: int, other: int, decision: str) -> None:
+        """A person says that two records say the same, or that they do not."""
+        stream = self.one(other).envelope.stream
+        self.log.append(MergeReviewed(decision, stream), self.one(which).envelope.stream)
+
     @rule(granted=st.booleans(), topic=st.sampled_from([None, "colours"]))
     def consent(self, granted: bool, topic: str | None) -> None:
         self.log.append((ConsentGranted if granted else ConsentWithdrawn)(topic), "consent", MIN)
@@ -107,14 +114,16 @@ class Gate(RuleBasedStateMachine):
 
     @invariant()
     def one_value_stands(self) -> None:
-        """Never two readable values of one slot, and never one that waits."""
+        """Never two readable values of one slot but those that need confirmation, and never one that waits."""
         if not hasattr(self, "log"):
             return
         self.fold()
         reader = Reader(self.conn, self.curated)
         records = reader.view.records(self.conn, reader.scopes, LATER, include_history=True)
         readable = [one for one in records if one.status in READABLE]
-        assert len([one for one in readable if one.slot == SLOT]) <= 1
+        of_slot = [one for one in readable if one.slot == SLOT]
+        assert len(of_slot) <= 1 or {one.status for one in of_slot} == {Status.CONTESTED}
+        assert all({one.id, *one.rivals} == {each.id for each in of_slot} for one in of_slot)
         assert all(one.content is not None for one in readable)
 
 

@@ -65,6 +65,15 @@ def read_later(memory: Memory) -> object:
     return contents(memory, U1, now=LATER)
 
 
+def contradicted(memory: Memory) -> object:
+    """Two agents, a minute apart."""
+    for who, colour, minute in (("bot", "red", 1), ("other", "blue", 2)):
+        memory.acting_as(agent(who)).remember(
+            U1, colour, slot=("wall", "colour"), occurred_at=f"2026-01-01T09:0{minute}:00Z"
+        )
+    return [one.status for one in memory.records(U1)]
+
+
 def shown(text: str) -> Probe:
     """A turn as recall shows it, before the worker has looked at it and after."""
 
@@ -135,6 +144,9 @@ CASES = {
     "memory.confirm": Case(said("I prefer tea."), "memory: {confirm: [preference]}", ASKED),
     "memory.confirm_explicit": Case(
         said("Remember that the deploy is on Fridays."), "memory: {confirm_explicit: true}", ASKED
+    ),
+    "memory.contested_within": Case(
+        contradicted, "memory: {contested_within: 0}", "['current']", "memory: {contested_within: 5}"
     ),
     "memory.expiry": Case(read_later, "memory: {expiry: {preference: 1}}", "[]"),
     "trust.floors": Case(said("I live in Daejeon."), "trust: {floors: {fact: operator}}", HELD),

@@ -174,18 +174,18 @@ def run(data: Path, *words: str) -> str:
 
 
 def test_the_command_line_reviews(tmp_path: Path) -> None:
-    """List, approve, explain and consent, as tables in the language of what they show, and as JSON."""
+    """Labels are English, questions in the language of what they ask about; all of it is also there as JSON."""
     data = tmp_path / "data"
     with open_memory(data) as memory:
         event = memory.record_tool_result(U1, output="우리는 배포에 젠킨스를 씁니다.", name="web").event_id
     assert "candidates so far: 1" in run(data, "extract")
     listed = run(data, "review", "list")
-    assert "보류" in listed
+    assert "quarantined" in listed
     assert "이 내용을 기억해도 될까요?" in listed
     (row,) = map(json.loads, run(data, "review", "list", "--json").splitlines())
     assert row["status"] == "quarantined"
     assert "quarantined" in run(data, "why-not", event, "--json")
-    assert "이런 내용을 말할 수 없는 출처입니다" in run(data, "why-not", event)
+    assert "comes from an origin that may not say this" in run(data, "why-not", event)
     assert "approved" in run(data, "review", "approve", row["record_id"])
     assert "우리는 배포에 젠킨스를 씁니다" in run(data, "why", row["record_id"])
     assert "Nothing waits" in run(data, "review", "list")

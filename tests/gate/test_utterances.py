@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gate_world import utterances
+from gate_world import held_out, utterances
 
 
 def test_the_set_is_large_and_balanced() -> None:
@@ -16,6 +16,17 @@ def test_the_set_is_large_and_balanced() -> None:
         empty = [one for one in mine if not one.expect]
         assert abs(len(mine) / len(every) - 0.5) < 0.03
         assert 0.5 <= len(empty) / len(mine) < 0.56
+
+
+def test_what_was_held_out_is_another_set() -> None:
+    """Two sets, about half Korean and half with nothing to keep, of which no text is among the others."""
+    every = held_out()
+    assert Counter(one.category for one in every) == {"held out": 300, "held out again": 196}
+    assert not {one.text for one in every} & {one.text for one in utterances()}
+    for lang in ("en", "ko"):
+        mine = [one for one in every if one.lang == lang]
+        assert 0.49 <= len(mine) / len(every) <= 0.51
+        assert 0.49 <= sum(not one.expect for one in mine) / len(mine) <= 0.51
 
 
 def test_a_third_is_unseen() -> None:

@@ -27,11 +27,14 @@ from mnemolog.errors import (
     StoreMoved,
     StoreUnavailable,
 )
+from mnemolog.infra import compose, moving
 from mnemolog.infra.compose import open_store
+from mnemolog.infra.kafka.sealing import IngestKeys
 from mnemolog.infra.locks import exclusively
 from mnemolog.infra.roles.beside import ingest_key_file, opened_places
 from mnemolog.infra.settings import Settings
 from mnemolog.moving import MoveReceipt, move
+from postgres_world import new_schema
 from support import require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
@@ -155,23 +158,62 @@ def test_it_goes_on_there_and_comes_back_into_the_old_place(
 def test_what_roles_keep_beside_the_log_comes_along(
     tmp_path: Path, server: Settings, files: dict[str, Any]
 ) -> None:
-    """How far readers have passed it on, in a file and in the database, and the key of sealed messages."""
+    """How far readers have passed it on, in a file and in the database, and the keys of sealed messages."""
     ends = [
         settings.model_copy(update={"data": tmp_path / name})
-        for name, settings in (("files", FILES), ("server", server), ("back", FILES))
+        for name, settings in (("files", FILES), ("server", server))
     ]
     with opened_places(ends[0]) as places:
         places.save("relay", None, b"17")
-    ingest_key_file(ends[0]).write_bytes(b"a key")
+    places_of_keys = [ingest_key_file(end) for end in ends]
+    sealed = IngestKeys.load(places_of_keys[0], create=True).current.seal(b"sent before")
     there(tmp_path, server)
     with opened_places(ends[1]) as places:
         assert places.all() == {"relay": b"17"}
         places.save("relay", b"17", b"19")
-    back(tmp_path, server, "back")
-    with opened_places(ends[2]) as places:
+    assert places_of_keys[1].read_bytes() == places_of_keys[0].read_bytes()
+    assert places_of_keys[1].stat().st_mode & 0o777 == 0o600
+    rotated = IngestKeys.load(places_of_keys[1]).rotated(places_of_keys[1])
+    back(tmp_path, server, "files")
+    with opened_places(ends[0]) as places:
         assert places.all() == {"relay": b"19"}
-    assert [ingest_key_file(end).read_bytes() for end in ends] == [b"a key"] * 3
+    here = IngestKeys.load(places_of_keys[0])
+    assert here.private == rotated.private
+    assert [here.open(each) for each in (sealed, rotated.current.seal(b"sent there"))] == [
+        b"sent before",
+        b"sent there",
+    ]
     assert files
+
+
+def test_vectors_that_the_target_held_before_are_out_of_its_bytes(
+    tmp_path: Path, server: Settings, files: dict[str, Any], postgres_url: str
+) -> None:
+    """Where somebody reads there, so that they would stay, the move stops and says so; it is run again."""
+    from mnemolog.infra.postgres.vectors import postgres_vectors
+
+    schema = f"{server.database_schema}_vectors"
+    postgres_vectors(postgres_url, schema).close()
+    with psycopg.connect(postgres_url) as reader:
+        reader.execute(f"SELECT * FROM {schema}.meta").fetchall()
+        with pytest.raises(StoreInUse, match="reads the vectors"):
+            there(tmp_path, server)
+    there(tmp_path, server)
+    assert looked_at(tmp_path / "server", server) == files
+
+
+def test_it_moves_between_places_that_workers_fold(
+    tmp_path: Path, server: Settings, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else may be there, so nobody is waited for; workers of the target go on from what is folded."""
+    monkeypatch.setattr(moving, "_HOURS", 20.0)
+    monkeypatch.setattr(compose, "_REFOLD_SECONDS", 20.0)
+    first = server.model_copy(update={"workers": True})
+    second = first.model_copy(update={"database_schema": new_schema(), "keys_url": None})
+    there(tmp_path, first)
+    receipt = move(tmp_path / "server", tmp_path / "second", settings=first, to_settings=second)
+    assert receipt.events == len(files["rows"])
+    assert looked_at(tmp_path / "second", second.model_copy(update={"workers": False})) == files
 
 
 def due(receipt: ErasureReceipt) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from face_world import ACME, U1, U2, dump_hashes, open_memory
+from face_world import ACME, U1, U2, VIEWS, dump_hashes, open_memory
 from mnemolog import Memory
 from mnemolog.infra.postgres.cluster import Cluster
 from mnemolog.infra.settings import Settings
@@ -99,3 +99,25 @@ def test_an_opening_does_not_erase_again_what_only_waits(
         memory.operations.rotate_root_key()
     assert fingerprint(root.fetch(), b"x" * 16) != before
     assert len(runs) == 1
+
+
+def test_erasures_that_wait_are_purged_together(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, each view is written anew once; each gets a receipt of its own."""
+    from mnemolog.projections.runner import Runner
+
+    path, schema = tmp_path / "data", new_schema()
+    purged: list[str] = []
+    purge = Runner.purge
+    with opened(path, cluster, schema) as memory:
+        turns = [memory.record_turn(U1, role="user", content=f"to be erased {n}") for n in range(3)]
+        begun = [memory.erase(U1, event=turn.event_id).apply() for turn in turns]
+        monkeypatch.setattr(Runner, "purge", lambda runner, name: purged.append(name) or purge(runner, name))
+        again = memory.operations.finish_erasures()
+        assert sorted(purged) == sorted(VIEWS)
+        assert sorted(one.erasure_id for one in again) == sorted(one.erasure_id for one in begun)
+        assert [one.events for one in again] == [1, 1, 1]
+        memory.operations.rotate_root_key()
+        assert len(purged) == 2 * len(VIEWS)
+        assert memory.operations.status().pending_erasures == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -60,6 +61,23 @@ def test_keys_are_never_created_silently(postgres_url: str, schema: str, root: F
             open_postgres_vault(postgres_url, root, create=False, schema=schema)
     open_postgres_vault(postgres_url, root, create=True, schema=schema).close()
     open_postgres_vault(postgres_url, root, create=False, schema=schema).close()
+
+
+def test_a_wait_in_vain_leaves_the_connection_usable(
+    postgres_url: str, schema: str, root: FileRootKey, sql: Any
+) -> None:
+    """Another process keeps the keys for long: the call is refused, and the next one works."""
+    keys = PostgresKeys(postgres_url, root, create=True, schema=schema)
+    keys._open().execute("SET lock_timeout = '20ms'")
+    lock = crc32(schema.encode())
+    sql.execute("SELECT pg_advisory_lock(%s)", (lock,))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="lock timeout"), keys.write():
+            pass
+    sql.execute("SELECT pg_advisory_unlock(%s)", (lock,))
+    with keys.write():
+        pass
+    keys.close()
 
 
 def test_another_root_key_does_not_open_the_store(

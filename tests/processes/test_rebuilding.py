@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from face_world import U1, U2, VIEWS, contents, dump_hashes, open_memory
-from mnemolog import Memory
-from mnemolog.errors import InvalidInput, StoreUnavailable
+from mnemolog import Memory, operations
+from mnemolog.errors import InvalidInput, RebuildRefused, StoreUnavailable
 from mnemolog.infra import rebuilding
 from mnemolog.infra.settings import Settings
 
@@ -35,6 +36,25 @@ def test_all_views_are_rebuilt(tmp_path: Path, processes: int | None) -> None:
         head = memory.operations.status().head
         assert told[-1] == (head * len(VIEWS), head * len(VIEWS))
         assert [at for at, _ in told] == sorted(at for at, _ in told)
+
+
+def test_this_process_takes_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a log that is neither short nor long, the largest view is rebuilt here, and the others beside it."""
+    monkeypatch.setattr(operations, "_WORTH_A_PROCESS", 1)
+    with filled(tmp_path / "data") as memory:
+        before, rebuild = dump_hashes(memory), memory._store.runner.rebuild
+        here: list[str] = []
+        monkeypatch.setattr(
+            memory._store.runner,
+            "rebuild",
+            lambda name, *rest, **more: here.append(name) or rebuild(name, *rest, **more),
+        )
+        files = list(memory._store.views.files())
+        old, largest = {view.file.filename for view in files}, max(files, key=lambda one: one.bytes).file.name
+        memory.operations.rebuild_all()
+        assert here[0] == largest
+        assert dump_hashes(memory) == before
+        assert not old & {view.file.filename for view in memory._store.views.files()}
 
 
 def test_reads_and_writes_go_on_meanwhile(tmp_path: Path) -> None:
@@ -73,3 +93,31 @@ def test_what_cannot_be_rebuilt_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(StoreUnavailable, match="turns"):
             memory.operations.rebuild_all(["turns"], processes=1)
         assert dump_hashes(memory) == before
+
+
+FAILING = """
+from mnemolog.projections.curated import Curated
+
+def fold(self, conn, batch):
+    raise ValueError("no")
+
+Curated.fold = fold
+from mnemolog.infra.rebuilding import serve
+
+serve()
+"""
+
+
+def test_a_worse_view_of_another_process_is_refused_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process could not fold is told by position and reason; the live view stays unless forced."""
+    with filled(tmp_path / "data") as memory:
+        before = dump_hashes(memory)
+        monkeypatch.setattr(rebuilding, "_COMMAND", (sys.executable, "-c", FAILING))
+        with pytest.raises(RebuildRefused, match="ValueError") as refused:
+            memory.operations.rebuild_all(["curated"], processes=1)
+        assert dump_hashes(memory) == before
+        memory.operations.rebuild_all(["curated"], processes=1, force=True)
+        parked = [(one.position, one.state) for one in memory.operations.parked("curated")]
+        assert len(parked) == len(refused.value.events) > 0

@@ -62,7 +62,7 @@ def test_default_recall_gives_only_the_new_and_history_both() -> None:
     log.state("had steak, not vegetarian now", slot=FOOD)
     with reading(log) as reader:
         assert reader.found("vegetarian") == ["had steak, not vegetarian now"]
-        assert len(reader.found("vegetarian", include_history=True)) == 2
+        assert len(reader.found("vegetarian", frozenset(Status))) == 2
 
 
 def test_one_slot_however_its_entity_is_written() -> None:

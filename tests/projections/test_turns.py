@@ -31,10 +31,10 @@ from mnemolog.projections import turns_view
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.scopes import ScopeTable
 from mnemolog.projections.turns import Turns
-from mnemolog.projections.turns_view import TurnsView
+from mnemolog.projections.turns_view import TurnRow
 
 INDEX, PASSAGES = SqliteLexicalIndex("turns"), SqliteLexicalIndex("passages_lex")
-VIEW = TurnsView(INDEX, default_analyzer())
+ANALYZER = default_analyzer()
 
 
 def turns() -> Turns:
@@ -45,9 +45,16 @@ def scopes_of(conn: Any, user: str | None = "u1", project: str | None = None) ->
     return list(ScopeTable(MetaData()).visible(conn, ScopeIds(Scope("t1", user=user, project=project))))
 
 
-def found(runner: Runner, query: str, user: str = "u1", **more: Any) -> list[str]:
+def hits(conn: Any, scopes: list[int], query: str) -> list[tuple[TurnRow, float]]:
+    """The turns that the index has for a query, best first."""
+    scored = INDEX.search(conn, sorted(scopes), ANALYZER.query(query))
+    rows = turns_view.at(conn, [position for position, _ in scored], scopes)
+    return [(rows[position], score) for position, score in scored]
+
+
+def found(runner: Runner, query: str, user: str = "u1") -> list[str]:
     with runner.read("turns") as conn:
-        return [row.text for row, _ in VIEW.search(conn, scopes_of(conn, user), query, **more)]
+        return [row.text for row, _ in hits(conn, scopes_of(conn, user), query)]
 
 
 def test_what_was_said_and_returned_is_kept_as_it_was(tmp_path: Path) -> None:
@@ -60,7 +67,6 @@ def test_what_was_said_and_returned_is_kept_as_it_was(tmp_path: Path) -> None:
     runner = runner_over(log, tmp_path, turns())
     with runner.read("turns") as conn:
         said, chunk, call, result = turns_view.recent(conn, scopes_of(conn))
-        assert turns_view.by_call(conn, "s1", "c-1", scopes_of(conn)) == [call, result]
         assert turns_view.get(conn, said.event_id, scopes_of(conn)) == said
         assert turns_view.get(conn, said.event_id, []) is None
     assert (said.kind, said.text, said.author, said.role) == ("turn", "안녕 Ünïcode\x00", "Min", "user")
@@ -127,33 +133,18 @@ def test_a_very_long_text_is_stored_whole_and_indexed_to_a_bound(tmp_path: Path)
     assert found(runner, "last") == []
 
 
-def test_search_is_bounded_by_time_and_number(tmp_path: Path) -> None:
-    """since is included, until is not; the newest of equal hits come first."""
-    log = FakeLog()
-    for day in range(1, 10):
-        log.turn("same words", occurred_at=f"2026-03-{day:02}T00:00:00+00:00")
-    runner = runner_over(log, tmp_path, turns())
-    third, fifth = 1_772_496_000_000_000, 1_772_668_800_000_000
-    with runner.read("turns") as conn:
-        hits = VIEW.search(conn, scopes_of(conn), "words", since_us=third, until_us=fifth)
-        assert [row.position for row, _ in hits] == [4, 3]
-        hits = VIEW.search(conn, scopes_of(conn), "words", limit=2, until_us=fifth)
-        assert [row.position for row, _ in hits] == [4, 3]
-        assert len({score for _, score in VIEW.search(conn, scopes_of(conn), "words")}) == 1
-
-
 def test_promise_4_reads_return_nothing_from_outside_the_scope(tmp_path: Path) -> None:
     """Neither search nor recent nor get gives a row of a neighbour, and a neighbour changes no score."""
     log = FakeLog()
     mine = log.turn("my secret plan", "u1")
     runner = runner_over(log, tmp_path, turns())
     with runner.read("turns") as conn:
-        alone = VIEW.search(conn, scopes_of(conn, "u1"), "secret plan")
+        alone = hits(conn, scopes_of(conn, "u1"), "secret plan")
     for number in range(300):
         log.turn(f"secret plan of a neighbour {number}", "u2", session="s1")
     with runner.read("turns") as conn:
         scopes = scopes_of(conn, "u1")
-        assert VIEW.search(conn, scopes, "secret plan") == alone
+        assert hits(conn, scopes, "secret plan") == alone
         assert [row.event_id for row in turns_view.recent(conn, scopes, session="s1")] == [mine.envelope.id]
         assert turns_view.get(conn, log.rows[5].envelope.id, scopes) is None
         assert turns_view.between(conn, scopes, "s1", 1, 400) == [alone[0][0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed
+from mnemolog.domain.errors import InvalidInput, NotFound, StoreClosed, StoreUnavailable
 from mnemolog.infra.views.store import SqliteViews
 from mnemolog.projections.versions import ViewFile, version_of
 
@@ -66,6 +67,29 @@ def test_the_pointer_names_the_live_file_for_this_process_and_the_next(views: Sq
     again = SqliteViews(views.folder)
     assert (again.live("notes"), words_in(again)) == (second, "new")
     again.close()
+
+
+@pytest.mark.parametrize("what", ["read_bytes", "stat"])
+def test_a_pointer_that_cannot_be_read_just_now_drops_no_view(
+    views: SqliteViews, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """An error of the disk is no missing pointer: it is told, and the views are there when it is over."""
+    first = built(views, "old")
+    pointer, given = views.folder / "live.json", getattr(Path, what)
+    pointer.write_bytes(pointer.read_bytes())
+
+    def failing(path: Path, **options: object) -> object:
+        if path == pointer:
+            raise OSError(errno.EIO, "Input/output error")
+        return given(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, what, failing)
+        with pytest.raises(StoreUnavailable, match=r"live\.json cannot be read") as raised:
+            views.refresh()
+        assert views.is_unavailable(raised.value)
+    assert views.live("notes") == first
+    assert words_in(views) == "old"
 
 
 def test_a_reader_finishes_on_the_file_it_began_with(views: SqliteViews) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from face_world import U1, U2, contents, dump_hashes, open_memory, rebuilt_hashes, texts
 from mnemolog import Memory
-from mnemolog.errors import InvalidInput, NotFound
+from mnemolog.errors import InvalidInput, NotFound, RebuildRefused
 
 POISON = "arsenic"
 
@@ -68,6 +68,34 @@ def test_promise_10_others_go_on_and_the_owner_waits_in_order(
     assert logged == [again.event_id, second.event_id]
     live = dump_hashes(memory)
     assert rebuilt_hashes(memory, 2) == live
+
+
+def test_promise_10_a_rebuild_that_lacks_more_is_not_switched_to(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The live view stays, and the error says what failed and how to switch all the same; forced, it is parked."""
+    memory.remember(U1, "before")
+    bad = memory.remember(U1, f"{POISON} text")
+    memory.remember(U1, "after")
+    live = dump_hashes(memory)
+    with monkeypatch.context() as patch:
+        poison(memory, patch, "curated")
+        for rebuild in (
+            lambda: memory.operations.rebuild("curated"),
+            lambda: memory.operations.rebuild_all(["curated"]),
+        ):
+            with pytest.raises(RebuildRefused, match=r"--force.*projections parked curated") as refused:
+                rebuild()
+        (position, reason), waiting = refused.value.events
+        assert (position, "Allergic" in reason, waiting[1]) == (bad.position, True, "waiting")
+        assert POISON not in str(refused.value)
+        assert dump_hashes(memory) == live
+        assert memory.operations.parked("curated") == []
+        memory.operations.rebuild("curated", force=True)
+        assert len(memory.operations.parked("curated")) == 2
+        memory.operations.rebuild("curated")
+    memory.operations.rebuild("curated")
+    assert dump_hashes(memory) == live
 
 
 def test_promise_10_a_dismissal_is_an_event_that_rebuilds_honour(

@@ -32,7 +32,6 @@ from mnemolog.domain.retrieval import (
     Scores,
     joined,
     retrieve,
-    with_passages,
 )
 from mnemolog.projections import hybrid
 from mnemolog.projections.postings import Postings, Rarity, counted, rarity
@@ -40,7 +39,7 @@ from mnemolog.projections.questions import Places, Question
 from mnemolog.projections.ranking import Pool, RecordTable, Spoken, rank
 from mnemolog.projections.turn_arrays import TurnTable
 from mnemolog.projections.turns_view import Sketch
-from plain_search import plain_search
+from plain_search import plain_search, with_passages
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 WORDS = "walrus friday deploys budget lunch 예산 회의 금요일에 배포는 바다코끼리가 K-7741".split()

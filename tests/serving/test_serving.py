@@ -125,3 +125,19 @@ def test_an_unknown_role_is_refused() -> None:
 def test_every_role_can_be_imported(name: str) -> None:
     """Each role of the register is where the register says."""
     assert callable(opening(name, Settings.load()))
+
+
+def test_it_runs_the_gate_and_says_how_far_that_is(tmp_path: Path, serve: Serve) -> None:
+    """What was said is looked at by itself: statements become candidates, and what must be hidden is found."""
+    with open_memory(tmp_path / "data") as memory:
+        memory.record_turn(U1, role="user", content="I prefer green tea.")
+        memory.record_turn(U1, role="user", content="Write to min@example.com.")
+    served = serve().ready()
+    for worker in ("findings", "extraction"):
+        position, lag = (
+            f'mnemolog_projection_{what}{{projection="{worker}"}}' for what in ("position", "lag")
+        )
+        served.until(lambda at=position, lag=lag: served.metric(at) >= 3 and served.metric(lag) == 0)  # type: ignore[misc]
+    assert served.terminate() == 0, served.said
+    with open_memory(tmp_path / "data") as memory:
+        assert {"CandidatesExtracted", "SensitiveFound"} <= memory.operations.status().counts.keys()

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from vector_fakes import FakeLog, WordHashes, World, of_user
 
-from mnemolog.consumers.embedding import EmbeddingWorker
+from mnemolog.consumers.embedding import EmbeddingWorker, erasures_of
 from mnemolog.consumers.indexing import IndexFiller
 from mnemolog.domain.errors import CorruptStore, StoreClosed, StoreUnavailable
 from mnemolog.infra.index import EdgeIndex
@@ -24,7 +24,7 @@ from mnemolog.infra.index.server import ServerIndex, connect
 from mnemolog.infra.vectors import StoredVectors, sqlite_vectors
 from mnemolog.projections.dense import DenseScan
 from mnemolog.projections.embedding import QueryVector, embed_query
-from mnemolog.projections.vectors import Kind
+from mnemolog.projections.vectors import Batch, Kind, Stage, Stamp
 from postgres_world import new_schema
 from support import require_module
 
@@ -118,6 +118,54 @@ def test_rows_are_the_same_wherever_they_are(rows: StoredVectors, world: World) 
         assert mine == theirs and len(mine) == 10
     assert rows.holding([8]) == 0 and rows.count(space, [of_user("u2")], Kind.TURN) == 25
     assert not worker.step() and rows.purge()
+
+
+QUESTIONS: dict[str, Callable[[StoredVectors, World, str], Any]] = {
+    "open_space": lambda rows, world, space: rows.open_space(space, world.embedder.dimensions),
+    "spaces": lambda rows, world, space: rows.spaces(),
+    "position": lambda rows, world, space: [rows.position(space, stage) for stage in Stage],
+    "tails": lambda rows, world, space: rows.tails(["s1", "s2", "s9"], 30),
+    "due": lambda rows, world, space: rows.due(space, 30, 5),
+    "count_due": lambda rows, world, space: rows.count_due(space),
+    "commit": lambda rows, world, space: rows.commit(Batch(space, -1, 60), erasures_of(world.log)),
+    "erase": lambda rows, world, space: rows.erase(erasures_of(world.log)),
+    "change": lambda rows, world, space: rows.change(),
+    "slice": lambda rows, world, space: [
+        (each.positions.tolist(), each.vectors.tolist(), each.stamp, each.whole)
+        for scope in (of_user(), of_user("nobody"))
+        for since in (Stamp(), Stamp(40, 0))
+        for each in [rows.slice(space, scope, Kind.TURN, since)]
+    ],
+    "changes": lambda rows, world, space: [
+        sorted(map(repr, found))
+        for found in (rows.changes(space, 9, 70).dropped, rows.changes(space, 9, 70).stored)
+    ],
+    "standing": lambda rows, world, space: rows.standing(space, [of_user()], Kind.WINDOW, range(60)),
+    "count": lambda rows, world, space: [rows.count(space, [of_user()], kind) for kind in Kind],
+    "largest": lambda rows, world, space: rows.largest(),
+    "sample": lambda rows, world, space: [
+        rows.sample(space, scope, Kind.TURN, 5).tolist() for scope in (of_user(), of_user("nobody"))
+    ],
+    "sample_mark": lambda rows, world, space: [
+        rows.sample_mark(space, scope, Kind.TURN, 5) for scope in (of_user(), of_user("nobody"))
+    ],
+    "holding": lambda rows, world, space: rows.holding(range(60)),
+    "dump": lambda rows, world, space: rows.dump(space),
+    "purge": lambda rows, world, space: rows.purge(),
+    "drop_space": lambda rows, world, space: (rows.drop_space(space), rows.spaces()),
+}
+
+
+def test_every_question_has_one_answer_wherever_rows_are(rows: StoredVectors, world: World) -> None:
+    """Each public method, of rows that hold the same: none has a statement that one database does not take."""
+    assert rows.take_over(world.rows) == 98
+    assert rows.identity == world.rows.identity
+    for name, ask_for in QUESTIONS.items():
+        for space in (world.embedder.space, "another space"):
+            if space in world.rows.spaces() or name not in ("open_space", "commit"):
+                assert ask_for(rows, world, space) == ask_for(world.rows, world, space), name
+    asked = {*QUESTIONS, "take_over", "identity", "close"}
+    assert asked == {name for name in vars(StoredVectors) if not name.startswith("_")}
 
 
 def test_erasing_reaches_rows_wherever_they_are(rows: StoredVectors, world: World) -> None:
