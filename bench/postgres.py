@@ -6,7 +6,8 @@ processes: the same one by one from several processes, each with a log of its ow
 lag: milliseconds from an append's return to a reader in another log hearing of it; and what a transaction that stays
 open for a second does to readers and writers.
 
-replay: log events a second that a rebuild of each view folds, log and views in PostgreSQL.
+replay: log events a second that a rebuild of each view folds, log and views in PostgreSQL, beside the bare insertion of
+the rows of all views into tables with the same indexes.
 recall: milliseconds of `Memory.recall(k=10)` at 100,000 events in 100 scopes, encoder included, as in `recall.py`,
 and how often it asks the server.
 
@@ -26,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Barrier, Thread
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import Any, Final
 
 import _data
@@ -43,6 +44,7 @@ from mnemolog.infra.settings import Settings
 
 PEOPLE: Final = 100
 PROCESSES: Final = 4
+_FLOOR: Final = "floor: their rows, by COPY"
 _TARGETS: Final = {(1, 1): 0.5, (100, 1): 0.3}
 _SCHEMAS: Final = count(1)
 
@@ -271,14 +273,16 @@ def lag(url: str, folder: Path, quick: bool) -> None:
         heard = [_heard(reader, writer) for _ in range(50 if quick else 300)]
         with psycopg.connect(url, autocommit=True) as slow, slow.cursor() as cursor:
             last = writer._recorder.lock(cursor, "BEGIN; ")
-            behind: list[int] = []
-            held = Thread(target=lambda: (sleep(1), cursor.execute("ROLLBACK")))
+            behind, ended = list[int](), list[float]()
+            held = Thread(target=lambda: (sleep(1), cursor.execute("ROLLBACK"), ended.append(perf_counter())))
             held.start()
             blocked = Thread(target=lambda: writer.append([draft("s")]))
             started = perf_counter()
             blocked.start()
-            while held.is_alive():
-                behind.append(last - reader.head())
+            while (head := reader.head()) <= last:
+                behind.append(last - head)
+            seen = perf_counter()
+            held.join()
             blocked.join()
             waited = perf_counter() - started
     milliseconds = [1000 * one for one in heard]
@@ -290,6 +294,7 @@ def lag(url: str, folder: Path, quick: bool) -> None:
             ("and p95", f"{percentile(milliseconds, 0.95):.1f} ms"),
             ("events a reader is behind what is committed, while a transaction is open", max(behind)),
             ("a writer waits for a transaction of 1 s", f"{waited:.2f} s"),
+            ("from its end to a reader having what waited for it", f"{1000 * (seen - ended[0]):.1f} ms"),
         ],
     )
 
@@ -317,17 +322,65 @@ def filled(url: str, folder: Path, events: int, embedder: SentenceEmbedder | Non
         yield memory
 
 
+class BareRows:
+    """The rows of all views, put by one COPY each into tables that are made like theirs, indexes and all."""
+
+    def __init__(self, url: str, views: str) -> None:
+        self._conn = psycopg.connect(url, autocommit=True)
+        self._name, self._rows = f"floor{next(_SCHEMAS)}", dict[str, bytes]()
+        self._conn.execute(f"CREATE SCHEMA {self._name}")
+        found = self._conn.execute(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname LIKE %s", (f"{views}\\_%",)
+        ).fetchall()
+        for number, (schema, name) in enumerate(found):
+            mine, theirs = f"{self._name}.rows{number}", f'{schema}."{name}"'
+            self._conn.execute(f"CREATE UNLOGGED TABLE {mine} (LIKE {theirs} INCLUDING ALL)")
+            with self._conn.cursor().copy(f"COPY {theirs} TO STDOUT (FORMAT BINARY)") as copy:
+                self._rows[mine] = b"".join(copy)
+
+    def seconds(self) -> float:
+        """Until all are in."""
+        for name in self._rows:
+            self._conn.execute(f"TRUNCATE {name}")
+        started = perf_counter()
+        for name, rows in self._rows.items():
+            with self._conn.cursor().copy(f"COPY {name} FROM STDIN (FORMAT BINARY)") as copy:
+                copy.write(rows)
+        return perf_counter() - started
+
+    def close(self) -> None:
+        self._conn.close()
+
+
 def replay(url: str, folder: Path, quick: bool) -> None:
     """Each view from position 0."""
     with filled(url, folder, 5_000 if quick else 20_000) as memory:
         head, names = memory._store.log.head(), memory._store.runner.names()
-        times = interleaved(
-            2, {name: lambda name=name: seconds(lambda: memory.operations.rebuild(name)) for name in names}
+        floor, cpu = (
+            BareRows(url, f"{memory._store.settings.database_schema}_views"),
+            dict[str, list[float]](),
         )
-    rows = [(name, f"{head / median(each):,.0f}", "") for name, each in times.items()]
-    rate = head / median([sum(each) for each in zip(*times.values(), strict=True)])
-    rows.append(("all of them", f"{rate:,.0f}", verdict(rate, 2_000)))
-    table(f"Replay of {head:,} events", ("", "log events/s", ""), rows)
+
+        def rebuilt(name: str) -> float:
+            worked = process_time()
+            passed = seconds(lambda: memory.operations.rebuild(name))
+            cpu.setdefault(name, []).append(process_time() - worked)
+            return passed
+
+        works = {name: lambda name=name: rebuilt(name) for name in names}
+        times = interleaved(2, {**works, _FLOOR: floor.seconds})
+        floor.close()
+    bare = times.pop(_FLOOR)
+    all_of_them = [sum(each) for each in zip(*times.values(), strict=True)]
+    rows = [
+        (name, f"{head / median(each):,.0f}", f"{1e6 * median(cpu[name]) / head:.0f}", "", "")
+        for name, each in times.items()
+    ]
+    rate, busy = head / median(all_of_them), sum(map(median, cpu.values()))
+    share = f"{ratio(bare, all_of_them):.2f}"
+    rows.append(("all of them", f"{rate:,.0f}", f"{1e6 * busy / head:.0f}", share, verdict(rate, 2_000)))
+    rows.append((_FLOOR, f"{head / median(bare):,.0f}", "", "", ""))
+    table(f"Replay of {head:,} events", ("", "log events/s", "own CPU us/event", "share", ""), rows)
 
 
 @contextmanager
@@ -355,6 +408,7 @@ def recall(url: str, folder: Path, quick: bool) -> None:
     with filled(url, folder, events, embedder) as memory:
         for name in _data.LANGUAGES:
             rows.append(embedded.asked(memory, embedder, PEOPLE, events, 300, name, None if quick else 40))
+        memory.recall(_data.scope(0, 0), "what did we say of the report")
         with round_trips() as trips:
             memory.recall(_data.scope(0, 0), "what did we say of the report")
     table("Memory.recall, k=10, default embedder", embedded.HEAD, rows)

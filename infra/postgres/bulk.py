@@ -9,6 +9,8 @@ from typing import Any, Final
 from sqlalchemy import Boolean, Connection, Float, Integer, Table
 from sqlalchemy.types import TypeEngine
 
+from mnemolog.infra.postgres.connecting import escaped, let_text_be
+
 _HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER: Final = b"\xff\xff"
 
@@ -24,10 +26,12 @@ def copy_into(
 ) -> None:
     """Send rows to a COPY … FROM STDIN (FORMAT BINARY), inside the transaction of the connection."""
     driver: Any = conn.connection.driver_connection
-    with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(types)
-        for row in rows:
-            copy.write_row(row)
+    with driver.cursor() as cursor:
+        let_text_be(cursor.adapters)
+        with cursor.copy(statement) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(escaped(row))
 
 
 def copy_packed(conn: Connection, statement: str, rows: Iterable[bytes]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
 from zlib import crc32
@@ -11,7 +11,7 @@ from zlib import crc32
 import psycopg
 from psycopg import Connection
 from psycopg.abc import Buffer
-from psycopg.adapt import Loader
+from psycopg.adapt import AdaptersMap, Loader
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
@@ -134,6 +134,16 @@ def adapt_text(conn: Connection[Any]) -> None:
     for name in ("text", "varchar"):
         conn.adapters.register_loader(name, _TextLoader)
         conn.adapters.register_loader(name, _BinaryTextLoader)
+
+
+def let_text_be(adapters: AdaptersMap) -> None:
+    """Texts go as they are, in a third of the time: for who passes rows through `escaped` beforehand."""
+    adapters.register_dumper(str, StrBinaryDumper)
+
+
+def escaped(row: Sequence[Any]) -> list[Any]:
+    """The same values; texts as they can be stored."""
+    return [_escaped(value) if isinstance(value, str) else value for value in row]
 
 
 def is_gone(error: BaseException | None) -> bool:
