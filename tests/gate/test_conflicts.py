@@ -191,6 +191,21 @@ def test_untrusted_values_are_named_only_outside_of_their_session(memory: Memory
     assert "blue" not in text
 
 
+def test_a_question_that_was_answered_meanwhile_is_not_asked(memory: Memory) -> None:
+    """Somebody decides while the context is being made: it is looked at again before it is handed over."""
+    red, _ = contradict(memory, "red", "blue")
+    answered: list[object] = []
+
+    def count(text: str) -> int:
+        if not answered:
+            answered.append(memory.review.resolve(U1, red))
+        return len(text)
+
+    context = memory.context(U1, "wall", budget=900, tokenizer=count)
+    assert "ask the user" not in context.text
+    assert (red, "changed") in {(one.id, one.reason) for one in context.receipt.left_out}
+
+
 def test_a_contested_rule_is_asked_about_and_does_not_rule(memory: Memory) -> None:
     """Two operators of one rank: neither rule stands among the rules."""
     for who, rule in (("kim", "Never deploy on Friday"), ("lee", "Always deploy on Friday")):
