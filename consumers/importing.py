@@ -31,9 +31,9 @@ from mnemolog.domain.events import Receipt
 from mnemolog.domain.scope import Scope
 
 RECORDED: Final = frozenset({"turn", "chunk", "tool_call", "tool_result", "session_opened", "session_closed"})
-"""Kinds that go in by the batch."""
+"""Kinds that go in by the batch, and so does a `remember` that names no evidence."""
 STATED: Final = frozenset({"remember", "correct", "retract", "confirm", "dispute"})
-"""Kinds that address a record; like `feedback` they go in one by one, after all that stands before them."""
+"""Kinds that address a record; else, like `feedback`, they go in one by one, after all that stands before them."""
 KINDS: Final = RECORDED | STATED | {"feedback"}
 
 INVALID: Final = "invalid"
@@ -324,7 +324,7 @@ class _Run:
         for skipped in entry.skipped:
             self.tally.skip(skipped)
         for item in entry.items:
-            if item.kind in RECORDED:
+            if item.kind in RECORDED or (item.kind == "remember" and not item.fields.get("evidence")):
                 self.waiting.append(item)
             else:
                 self.flush()
@@ -373,7 +373,10 @@ class _Run:
 
 
 def _for_batch(item: Item) -> Mapping[str, Any]:
-    return {**item.fields, "type": item.kind, "scope": item.scope, "key": item.key}
+    fields = dict(item.fields)
+    if item.kind == "remember":
+        fields.pop("id", None)
+    return {**fields, "type": item.kind, "scope": item.scope, "key": item.key}
 
 
 def _reason(error: MnemologError) -> str:

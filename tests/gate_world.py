@@ -46,7 +46,7 @@ def utterances() -> tuple[Utterance, ...]:
 
 @cache
 def held_out() -> tuple[Utterance, ...]:
-    """Two sets that were written when the rules stood, judged once each, and only then used to mend them."""
+    """Three sets that were written when the rules stood, judged once each, and only then used to mend them."""
     return _authored("heldout.jsonl")
 
 

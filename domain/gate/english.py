@@ -89,7 +89,7 @@ _STATE: Final = (
     r"^(?:(?:so|very|really|too|quite|pretty|super|a bit|a little|about|from|like|my|our|much|more|less)\b|(?:not |still |also |all |being |only |just |already )*(?:awesome|amazing|"
     r"cute|important|urgent|perfect|beautiful|delicious|gorgeous|adorable|lovely|crazy|weird|funny|happy|sad|\w+ed|\w+ing|good|fine|"
     r"ok(?:ay)?|bad|slow|fast|late|early|down|up|broken|ready|done|gone|red|green|open|shut|full|empty|wrong|right|dead|"
-    r"busy|here|there|great|nice|better|worse|clear|complete|available|unavailable|stuck|hard|easy|big|small|old|new|"
+    r"busy|frozen|lost|hidden|torn|worn out|an? (?:mess|disaster|joke|nightmare|pain|shame|miracle|dream|bit \w+)|here|there|great|nice|better|worse|clear|complete|available|unavailable|stuck|hard|easy|big|small|old|new|"
     r"back|over|sick|tired|safe|true|false|different|the same|that|what|how|because|if|whether|to \w+|\w+(?:ful|ous|less))\b(?! \w+ \w))"
 )
 _NO_ATTRIBUTE: Final = (

@@ -205,10 +205,13 @@ class Letters:
         return sorted({ids.user or ids.tenant for ids in known if ids is not None})
 
     def _refuse_fenced(self, found: Whose) -> None:
-        for place in found.places():
-            if self._vault.is_fenced(place, found.occurred_us):
-                self._vault.count_refusal(place)
-                raise ErasedScope("this is about something that was erased: it is not kept")
+        if (place := self._fenced(found)) is not None:
+            self._vault.count_refusal(place)
+            raise ErasedScope("this is about something that was erased: it is not kept")
+
+    def _fenced(self, found: Whose) -> Scope | None:
+        """The person, session or tenant that was erased since the message was written, if there is one."""
+        return next((one for one in found.places() if self._vault.is_fenced(one, found.occurred_us)), None)
 
     def _read(self, value: bytes | None, timestamp: int) -> Letter | None:
         """None for what somebody else has sent there."""
@@ -226,11 +229,16 @@ class Letters:
             return None
         if not sealed:
             return letter
-        body = self._opened(head, sealed)
-        if body is None:
-            return replace(letter, reason=FORGOTTEN, original=FORGOTTEN)
+        body = self._opened(head, sealed) or b""
         split = 4 + int.from_bytes(body[:4], "big")
+        if not body or self._is_closed(body[split:]):
+            return replace(letter, reason=FORGOTTEN, original=FORGOTTEN)
         return replace(letter, reason=body[4:split].decode(), original=body[split:])
+
+    def _is_closed(self, original: bytes) -> bool:
+        """Whether its session was erased since, or a person whose name could not be read when it was written."""
+        found = self._whose(original)
+        return found is not None and self._fenced(found) is not None
 
     def _opened(self, head: Mapping[str, Any], sealed: bytes) -> bytes | None:
         if "subjects" in head:

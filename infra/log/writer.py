@@ -189,7 +189,7 @@ class Writer:
 
     def _look_up_streams(self, requests: Sequence[Request]) -> None:
         streams = {prepared.draft.stream for request in requests for prepared in request.drafts}
-        unknown = streams - self._heads.keys()
+        unknown = [stream for stream in streams if stream not in self._heads]
         if unknown:
             self._heads.update(self._storage.versions(unknown))
 

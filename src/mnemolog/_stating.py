@@ -13,6 +13,7 @@ from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotKept
 from mnemolog.domain.events import (
+    Draft,
     Event,
     FeedbackGiven,
     MemoryConfirmed,
@@ -50,6 +51,20 @@ class Correcting(Acting, total=False):
     expires_at: datetime | str | None
 
 
+Known = dict[str, frozenset[str]]
+"""Record → the persons that the statements of a batch about it are about, so far."""
+
+_STATING: Final[Mapping[str, Any]] = {
+    "slot": None,
+    "kind": "fact",
+    "valid_from": None,
+    "valid_to": None,
+    "expires_at": None,
+    "sensitivity": "normal",
+    "consent": None,
+    "confidence": 1.0,
+}
+"""What a statement may say, and what it says where it does not."""
 _ACTING: Final = frozenset(Acting.__optional_keys__)
 _CORRECTING: Final = frozenset(Correcting.__optional_keys__)
 
@@ -61,17 +76,16 @@ class Stater:
         self._guard, self._writer, self._reader = guard, writer, reader
         self._store = guard.store
 
-    def remember(
-        self,
-        scope: Scope,
-        content: str,
-        details: Mapping[str, Any],
-        evidence: Sequence[str | Mapping[str, Any]],
-        belongs_to: Scope | None,
-        about: About,
-    ) -> Receipt:
+    def remember(self, scope: Scope, given: Mapping[str, Any], about: About) -> Receipt:
+        """given: the keyword arguments of `Memory.remember` that are not in `about`."""
+        return self._writer.append([self.drafted(scope, given, about, {})])[0]
+
+    def drafted(self, scope: Scope, given: Mapping[str, Any], about: About, known: Known) -> Draft:
+        """The draft of a statement. known: what the drafts of the same batch are about, kept up here."""
         about = replace(about, began_at=self._store.position)
-        stated = self._stated(scope, content, details)
+        details = dict(given)
+        evidence, belongs_to = details.pop("evidence", ()), details.pop("belongs_to", None)
+        stated = self._stated(scope, details)
         at = self._writer.moment(scope, about.occurred_at, "occurred_at")
         caller = self._writer.ids(scope, ingress.microseconds(at))
         ids = self._belongs(scope, belongs_to, caller, at)
@@ -80,15 +94,17 @@ class Stater:
         examined = self._store.gate.examined(stated.content, Tier(tier))
         event = replace(stated, evidence=cited, **examined)
         record_id = self._record_id(ids, event)
-        known = self._subjects(self._rows_of(record_id))
-        return self._writer.write(
+        subjects = known.get(record_id) or self._subjects(self._rows_of(record_id))
+        draft = self._writer.draft(
             scope,
             event,
             statement_tier(self._guard.principal),
-            replace(about, source_subjects=about.source_subjects | known),
+            replace(about, source_subjects=about.source_subjects | subjects),
             stream=record_id,
             ids=ids,
         )
+        known[record_id] = subjects | {one for one in draft.subjects if one != ids.tenant}
+        return draft
 
     def correct(self, scope: Scope, record_id: str, content: str, given: Correcting) -> Receipt:
         about = replace(_about(given, _CORRECTING), began_at=self._store.position)
@@ -142,7 +158,11 @@ class Stater:
 
     # -----------------------------------------------------------------------------------------------------------
 
-    def _stated(self, scope: Scope, content: str, details: Mapping[str, Any]) -> MemoryStated:
+    def _stated(self, scope: Scope, given: Mapping[str, Any]) -> MemoryStated:
+        details = {"content": None, **_STATING, **given}
+        if unknown := sorted(details.keys() - _STATING.keys() - {"content"}):
+            raise TypeError(f"remember: unexpected keyword argument {unknown[0]!r}")
+        content = details["content"]
         kind, slot, confidence = details["kind"], details["slot"], details["confidence"]
         if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
             raise InvalidInput("confidence must be a number from 0 to 1")
@@ -238,12 +258,11 @@ class Stater:
         return replace(about, source_subjects=subjects, causation=rows[-1].event_id)
 
     def _rows_of(self, record_id: str) -> list[CatalogRow]:
-        at_least = None
-        if (
-            self._store.settings.workers
-        ):  # to wait for all that was said here would be to wait for the workers
-            told = self._store.log.read_stream(record_id, bodies=False)
-            at_least = max((one.position for one in told), default=0)
+        told = self._store.log.read_stream(record_id, bodies=False)
+        if not told:
+            return []
+        # To wait for all that was said here would be to wait for the workers.
+        at_least = told[-1].position if self._store.settings.workers else None
         with self._store.runner.read("catalog", at_least) as conn:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 import orjson
 
 from mnemolog._guard import Guard
-from mnemolog._happened import built, event_of, preview
+from mnemolog._happened import event_of, preview
 from mnemolog.domain import ingress, messages
 from mnemolog.domain.alignment import new_messages
-from mnemolog.domain.errors import ErasedScope, InvalidInput, MnemologError, VersionConflict
+from mnemolog.domain.errors import ErasedScope, InvalidInput, VersionConflict
 from mnemolog.domain.events import (
     Draft,
     Event,
@@ -25,7 +25,7 @@ from mnemolog.domain.events import (
     ToolReturned,
     TurnRecorded,
 )
-from mnemolog.domain.principal import Action, Tier, tool_tier, turn_tier
+from mnemolog.domain.principal import Tier, tool_tier, turn_tier
 from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds
 
 _ALIGNMENT_TRIES: Final = 20
@@ -62,9 +62,6 @@ class _Home:
 
     session: bytes
     stream: str
-
-
-_Happened = tuple[Scope, Event, About]
 
 
 class Writer:
@@ -218,74 +215,7 @@ class Writer:
         reference = self._store.blobs.write(event_id, subjects, text)
         return replace(event, **{field: preview(text), "blob": reference})  # type: ignore[type-var]
 
-    # Batches and messages --------------------------------------------------------------------------------
-
-    def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
-        """Append what can be; an item's error stands in its place. One commit, unless an item is refused by it."""
-        self._store.enter()
-        happened = [self._happened(item) for item in items]
-        self._introduce(happened)
-        results: list[Receipt | MnemologError | Draft] = [self._drafted(one) for one in happened]
-        drafts = [result for result in results if isinstance(result, Draft)]
-        try:
-            receipts: list[Receipt | MnemologError] = list(self.append(drafts)) if drafts else []
-        except MnemologError:
-            receipts = [
-                self._alone(item)
-                for item, result in zip(items, results, strict=True)
-                if isinstance(result, Draft)
-            ]
-        settled = iter(receipts)
-        return [next(settled) if isinstance(result, Draft) else result for result in results]
-
-    def _happened(self, item: Mapping[str, Any]) -> _Happened | MnemologError:
-        """What an item says, checked."""
-        try:
-            given = dict(item)
-            kind, scope = given.pop("type", None), given.pop("scope", None)
-            if not isinstance(scope, Scope):
-                raise InvalidInput("each item needs type= and a mnemolog.Scope as scope=")
-            self._guard.check(Action.RECORD, scope)
-            about = About(given.pop("occurred_at", None), given.pop("key", None), given.pop("subjects", ()))
-            return scope, built(kind, given), about
-        except MnemologError as error:
-            return error
-        except (TypeError, ValueError, AttributeError) as error:
-            return InvalidInput(f"the item does not have the form of a batch item: {error}")
-
-    def _introduce(self, items: Iterable[_Happened | MnemologError]) -> None:
-        """Make the names that a batch brings in one commit, where each would have one of its own."""
-        vault = self._store.vault
-        new = [one for one in items if isinstance(one, tuple) and not vault.knows(one[0])]
-        if len(new) > 1:
-            vault.introduce({scope for scope, _, about in new if self._is_welcome(scope, about)})
-
-    def _is_welcome(self, scope: Scope, about: About) -> bool:
-        try:
-            at = self.moment(scope, about.occurred_at, "occurred_at")
-        except InvalidInput:
-            return False
-        return not self._store.vault.is_fenced(scope, ingress.microseconds(at))
-
-    def _drafted(self, one: _Happened | MnemologError) -> Draft | MnemologError:
-        if isinstance(one, MnemologError):
-            return one
-        scope, event, about = one
-        try:
-            return self.draft(scope, event, self.origin(event), about)
-        except MnemologError as error:
-            return error
-        except (TypeError, ValueError) as error:
-            return InvalidInput(f"the item has a value that cannot be stored: {error}")
-
-    def _alone(self, item: Mapping[str, Any]) -> Receipt | MnemologError:
-        made = self._drafted(self._happened(item))
-        if isinstance(made, MnemologError):
-            return made
-        try:
-            return self.append([made])[0]
-        except MnemologError as error:
-            return error
+    # Messages --------------------------------------------------------------------------------
 
     def messages(self, scope: Scope, given: Iterable[Mapping[str, Any]], about: About) -> list[Receipt]:
         """Append what a history says that the session does not hold yet, in order.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mnemolog._accessing import Trail
+from mnemolog._batching import Batcher
 from mnemolog._consent import Consent
 from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
@@ -54,6 +55,7 @@ class Memory:
         self._writer = Writer(self._guard)
         self._reader = Reader(self._guard)
         self._stater = Stater(self._guard, self._writer, self._reader)
+        self._batcher = Batcher(self._guard, self._writer, self._stater)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
         self._consent = Consent(self._guard, self._writer, self._reader, self._eraser)
         self.review = Review(self._guard, self._reader, self._stater)
@@ -218,10 +220,10 @@ class Memory:
     def record_batch(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
         """Record many things with one fsync; a bad one yields its error in its place, the others go in.
 
-        Each item: `type` (turn, chunk, tool_call, tool_result, session_opened, session_closed), `scope`, and the
-        keyword arguments of the method of that type.
+        Each item: `type` (turn, chunk, tool_call, tool_result, session_opened, session_closed, remember), `scope`,
+        and the keyword arguments of the method of that type.
         """
-        return self._writer.batch(items)
+        return self._batcher.append(items)
 
     def feedback(
         self,
@@ -273,11 +275,12 @@ class Memory:
         """
         self._guard.enter(Action.STATE, scope)
         about = About(occurred_at, key, subjects, expected_version)
-        details = {
-            "slot": slot, "kind": kind, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
-            "sensitivity": sensitivity, "consent": consent, "confidence": confidence,
+        given = {
+            "content": content, "slot": slot, "kind": kind, "valid_from": valid_from, "valid_to": valid_to,
+            "expires_at": expires_at, "sensitivity": sensitivity, "consent": consent, "confidence": confidence,
+            "evidence": evidence, "belongs_to": belongs_to,
         }  # fmt: skip
-        return self._stater.remember(scope, content, details, evidence, belongs_to, about)
+        return self._stater.remember(scope, given, about)
 
     def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.

@@ -56,6 +56,50 @@ def test_a_batch_takes_the_good_and_names_the_bad(memory: Memory) -> None:
     assert texts(memory, U1, "walrus") == ["walrus", "walrus"]
 
 
+def test_statements_of_a_batch_are_one_commit_and_each_what_it_is_alone(
+    memory: Memory, tmp_path: Path
+) -> None:
+    """I05: order, records, subjects and refusals are those of statements one by one; said twice is one record."""
+    told = [
+        {"content": "Min prefers tea.", "key": "1", "subjects": ["min"]},
+        {"content": "Reports go out as PDF.", "slot": ("report", "format"), "key": "2"},
+        {"content": "min prefers tea.", "key": "3"},
+        {"content": "x", "confidence": 2},
+        {"content": "x", "colour": "red"},
+        {"key": "4"},
+        {"content": "Reports go out as ODF.", "slot": ("report", "format"), "key": "2"},
+        {"content": "Reports go out as PDF.", "slot": ("report", "format"), "key": "2"},
+    ]
+    batch = [{"type": "remember", "scope": U1, **one} for one in told]
+    commits = memory.operations.status().head
+    results = memory.record_batch(
+        [*batch, {"type": "turn", "scope": U1, "role": "user", "content": "walrus"}]
+    )
+    kinds = [type(result) for result in results]
+    assert kinds == [
+        Receipt, Receipt, Receipt, InvalidInput, InvalidInput, InvalidInput, IdempotencyConflict, Receipt, Receipt,
+    ]  # fmt: skip
+    assert memory.operations.status().head == commits + 4
+    events = memory.log()
+    assert [one.envelope.topic for one in events] == [*["MemoryStated"] * 3, "TurnRecorded"]
+    assert events[0].envelope.subjects == events[2].envelope.subjects > events[1].envelope.subjects
+    with open_memory(tmp_path / "single") as single:
+        for one in (told[0], told[1], told[2]):
+            single.remember(U1, **one)  # type: ignore[arg-type]
+        assert [record.content for record in single.records(U1)] == [
+            record.content for record in memory.records(U1)
+        ]
+    assert len(memory.records(U1)) == 2
+
+
+def test_statements_of_a_batch_share_a_commit(memory: Memory) -> None:
+    """One fsync for all of them, as for turns."""
+    before = memory._store.log.stats()["groups"]
+    items = [{"type": "remember", "scope": U1, "content": f"Fact number {n}."} for n in range(20)]
+    assert all(isinstance(result, Receipt) for result in memory.record_batch(items))
+    assert memory._store.log.stats()["groups"] == before + 1
+
+
 def test_the_same_key_is_one_event_and_another_body_a_conflict(memory: Memory) -> None:
     """I03: resending with the same key yields the first receipt; another body raises; the key is the scope's own."""
     first = memory.record_turn(U1, role="user", content="walrus", key="turn-1", author="Min")

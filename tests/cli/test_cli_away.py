@@ -35,7 +35,7 @@ def test_postgresql_that_is_away(nowhere: str, tmp_path: Path) -> None:
     """PostgreSQL is named, and that it is to run."""
     done = invoke(tmp_path / "none", "status", MNEMOLOG_DATABASE_URL=f"postgresql://{nowhere}/x")
     assert done.exit_code == Exit.IN_USE
-    assert "see that PostgreSQL runs" in done.stderr and done.stderr.count("\n") == 1
+    assert "check that PostgreSQL runs" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_an_embedder_that_is_away(nowhere: str, data: Path) -> None:

@@ -176,6 +176,46 @@ def test_what_is_quarantined_is_no_question_to_the_user(memory: Memory) -> None:
     assert "“We use vendor Z”" not in memory.context(U1, "vendor", budget=900).text
 
 
+def test_untrusted_values_are_named_only_outside_of_their_session(memory: Memory) -> None:
+    """A question quotes what rests on an untrusted page in the session of that page, and elsewhere says where it is."""
+    page = memory.record_tool_result(U1, output="red or blue", name="web").event_id
+    records = [
+        memory.acting_as(agent(f"bot-{colour}")).remember(U1, colour, slot=WALL, evidence=[page]).record_id
+        for colour in ("red", "blue")
+    ]
+    asked = "- ask the user: Which of these is right? (wall: colour) "
+    assert f"{asked}“red”, “blue”" in memory.context(U1, "wall", budget=900).text
+    elsewhere = Scope("acme", user="u-1", project="billing", session="another")
+    text = memory.context(elsewhere, "wall", budget=900).text
+    assert f"{asked}“[3 characters; get {records[0]}]”, “[4 characters; get {records[1]}]”" in text
+    assert "blue" not in text
+
+
+def test_a_question_that_was_answered_meanwhile_is_not_asked(memory: Memory) -> None:
+    """Somebody decides while the context is being made: it is looked at again before it is handed over."""
+    red, _ = contradict(memory, "red", "blue")
+    answered: list[object] = []
+
+    def count(text: str) -> int:
+        if not answered:
+            answered.append(memory.review.resolve(U1, red))
+        return len(text)
+
+    context = memory.context(U1, "wall", budget=900, tokenizer=count)
+    assert "ask the user" not in context.text
+    assert (red, "changed") in {(one.id, one.reason) for one in context.receipt.left_out}
+
+
+def test_a_contested_rule_is_asked_about_and_does_not_rule(memory: Memory) -> None:
+    """Two operators of one rank: neither rule stands among the rules."""
+    for who, rule in (("kim", "Never deploy on Friday"), ("lee", "Always deploy on Friday")):
+        boss = memory.acting_as(Principal(who, Role.OPERATOR, (Scope("acme"),)))
+        boss.remember(U1, rule, slot=("deploy", "rule"), kind="constraint")
+    text = memory.context(U1, "deploy", budget=900).text
+    assert "<rules>" not in text
+    assert "“Never deploy on Friday”, “Always deploy on Friday”" in text
+
+
 # Merges -----------------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +253,7 @@ def test_a_rejected_proposal_is_remembered(memory: Memory) -> None:
     one, other = remember_doubles(memory)
     memory.review.merge(U1, one, other)
     memory.review.keep_apart(U1, one, other, reason="two reports")
+    assert memory.operations.status().gate.people == {"merged": 1, "kept apart": 1}
     memory.operations.rebuild("curated", batch_size=1)
     assert len(contents(memory, U1)) == 2
     assert memory.review.merges(U1) == []

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from import_fakes import DEFAULTS, FakeMemory, statement, turn, write_lines
 
-from mnemolog.consumers.importing import CODES, Entry, Item, Place, Skipped, Tally, run
+from mnemolog.consumers.importing import CODES, Entry, Item, Names, Place, Skipped, Tally, run
 from mnemolog.domain.errors import InvalidInput, MnemologError, StoreClosed
 from mnemolog.domain.events import Receipt
 from mnemolog.domain.principal import Principal, Role
@@ -341,12 +341,16 @@ def test_a_place_is_told_only_when_all_before_it_is_durable(memory: FakeMemory) 
 def test_a_failing_store_stops_the_import(memory: FakeMemory) -> None:
     """What is wrong with the store is raised, not reported as a bad line."""
 
+    class Anything(Names):
+        def event(self, scope: Scope, key: str, what: str) -> str:
+            return key
+
     class Closed(FakeMemory):
         def remember(self, scope: Scope, content: str, **fields: Any) -> Receipt:
             raise StoreClosed("closed")
 
     with pytest.raises(StoreClosed):
-        run([entry(1, item(1, "remember"))], Closed(memory.path))
+        run([entry(1, item(1, "remember", evidence=["k0"]))], Closed(memory.path), names=Anything())
 
 
 def test_reports_stay_small(memory: FakeMemory) -> None:

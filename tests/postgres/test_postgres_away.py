@@ -45,7 +45,7 @@ def test_it_says_what_to_check_and_goes_on_afterwards(tmp_path: Path) -> None:
     """Every call fails typed, no other error comes through; when the server is back, all goes on."""
     check = "check that PostgreSQL runs .* then retry"
     with running_cluster() as cluster:
-        settings = Settings.load(database_url=cluster.status().url, durability="os")
+        settings = Settings.load(database_url=cluster.status().url, durability="fsync")
         with open_memory(tmp_path / "data", settings=settings) as memory:
             memory.remember(U1, "likes tea")
             memory.recall(U1, "tea")

@@ -180,6 +180,33 @@ def test_what_was_sealed_is_shown_opened(world: World) -> None:
     assert world.letters.text(letter) == b"the words"
 
 
+def test_erasing_a_session_closes_its_dead_letters(world: World) -> None:
+    """The person stays, and so does the key; what is of the session is shown to nobody and sent nowhere again."""
+    other = Scope("acme", user="u-1", project="billing", session="s-2")
+    world.send(
+        turn("in time", "t"), turn(SECRET, "1", colour="red"), turn("theirs", "2", other, colour="red")
+    )
+    world.take_in()
+    world.memory.erase(U1, session="s-1").apply()
+    closed, theirs = world.letters.open()
+    assert (closed.original, closed.reason, world.letters.text(closed)) == (FORGOTTEN,) * 3
+    assert b"theirs" in theirs.original  # type: ignore[operator]
+    with pytest.raises(InvalidInput, match="erased"):
+        world.letters.replay([closed])
+
+
+def test_a_key_that_comes_back_opens_no_letter_of_an_erased_person(world: World) -> None:
+    """While it was away nobody could tell whose the letter is."""
+    stranger = IngestKeys.load(world.kafka.broker.folder / f"{world.kafka.prefix}.key", create=True)
+    late = orjson.dumps(turn(SECRET, "1")).replace(b"2026-03-09", b"2025-03-09")
+    world.send(turn("in time", "t"), stranger.current.seal(late))
+    world.take_in()
+    world.memory.erase(ACME, subject="u-1").apply()
+    world.letters._keys = IngestKeys([*world.keys.private, *stranger.private])
+    (letter,) = world.letters.open()
+    assert (letter.original, letter.reason) == (FORGOTTEN, FORGOTTEN)
+
+
 def test_a_person_who_came_back_may_send_wrong_messages_again(world: World) -> None:
     """What occurred after the erasure is a dead letter like any other, under the keys of the new person."""
     world.send(turn("in time", "t"))
