@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final
@@ -19,13 +20,13 @@ from sqlalchemy import (
     Connection,
     MetaData,
     Table,
+    TextClause,
     bindparam,
-    case,
     delete,
     func,
     inspect,
-    or_,
     select,
+    text,
     update,
 )
 
@@ -155,19 +156,22 @@ class Parking:
         moves: partition → from where to where; delivered: where its messages go on, so that whoever takes over asks
         for what comes behind.
         """
-        row, values = _CHECKPOINT.c, dict[str, Any]()
-        there = [(row.partition == one) & (row.position == at) for one, (at, _) in moves.items()]
-        values["position"] = case({one: to for one, (_, to) in moves.items()}, value=row.partition)
-        if delivered:
-            values["delivered"] = case(dict(delivered), value=row.partition, else_=row.delivered)
-        moved = update(_CHECKPOINT).where(self._mine, or_(*there)).values(values)
-        return conn.execute(moved).rowcount == len(moves)
+        return self._moved(conn, moves, delivered or {}) == len(moves)
+
+    def _moved(
+        self, conn: Connection, moves: Mapping[int, tuple[int, int]], delivered: Mapping[int, int]
+    ) -> int:
+        """How many were where they were thought to be. As text: this is the most frequent statement of all."""
+        values: dict[str, Any] = {"projection": self._projection}
+        for number, (one, (at, to)) in enumerate(moves.items()):
+            values |= {f"one{number}": one, f"at{number}": at, f"to{number}": to}
+            if one in delivered:
+                values[f"next{number}"] = delivered[one]
+        return conn.execute(_moving(tuple(one in delivered for one in moves)), values).rowcount
 
     def skip(self, conn: Connection, partitions: Mapping[int, int], to: int) -> None:
         """Move on each of these partitions that is still at its position."""
-        row = _CHECKPOINT.c
-        there = [(row.partition == one) & (row.position == at) for one, at in partitions.items()]
-        conn.execute(update(_CHECKPOINT).where(self._mine, or_(*there)).values(position=to))
+        self._moved(conn, {one: (at, to) for one, at in partitions.items()}, {})
 
     def divide(self, conn: Connection, partitions: int) -> None:
         """Go on with more partitions, or with one: all at the position that those of now share."""
@@ -244,6 +248,18 @@ class Parking:
             ParkedEvent(r.position, r.event_id, r.owner, r.reason, ParkedState(r.state), bool(r.erased), r.at)
             for r in conn.execute(query)
         ]
+
+
+@lru_cache(1024)
+def _moving(delivered: tuple[bool, ...]) -> TextClause:
+    """Moves so many partitions; of some of them also where their messages go on."""
+    there = " OR ".join(f'"partition" = :one{n} AND "position" = :at{n}' for n in range(len(delivered)))
+    to = " ".join(f"WHEN :one{n} THEN :to{n}" for n in range(len(delivered)))
+    following = " ".join(f"WHEN :one{n} THEN :next{n}" for n, known in enumerate(delivered) if known)
+    values = f'"position" = CASE "partition" {to} END'
+    if following:
+        values += f', "delivered" = CASE "partition" {following} ELSE "delivered" END'
+    return text(f"UPDATE {_CHECKPOINT.name} SET {values} WHERE projection = :projection AND ({there})")
 
 
 def reason_of(error: BaseException) -> str:
