@@ -113,8 +113,7 @@ class HybridSearch:
     def _asked(self, question: Question, at: Places) -> _Asked:
         terms = self._analyzer.query(question.text)
         named = [term for term, _ in terms]
-        turns = self._index.postings(at.turns, list(at.turn_scopes), named)
-        pieces = self._passages.postings(at.turns, list(at.turn_scopes), named)
+        turns, pieces = self._index.both(self._passages, at.turns, list(at.turn_scopes), named)
         records = self._curated.lexical.postings(at.records, list(at.record_scopes), named)
         judged = self._records.of(at.records, at.record_scopes, question.now, at.record_epoch)
         keep = self._tables.of if turns.docs <= WHOLE else self._tables.of_large

@@ -45,6 +45,11 @@ class LexicalIndex(Protocol):
     def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
         """The same as arrays, by the places of the terms, each of which is named once; without lengths."""
 
+    def both(
+        self, other: LexicalIndex, conn: Connection, scopes: Sequence[int], terms: Sequence[str]
+    ) -> tuple[Postings, Postings]:
+        """`postings` of this index and of another one of the same kind in the same view, in one look."""
+
     def lengths(self, conn: Connection, docs: Sequence[int]) -> Mapping[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
 

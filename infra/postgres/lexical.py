@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
 from mnemolog.infra.postgres.bulk import copy_into, copy_packed
-from mnemolog.projections.lexical import LexicalDocument
+from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 
 if TYPE_CHECKING:  # brings numpy along
     from mnemolog.projections.postings import Postings
@@ -119,18 +119,24 @@ class PostgresLexicalIndex:
 
     def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
         """The same as arrays, by the places of the terms, without lengths."""
-        from mnemolog.projections.postings import posted
+        return _postings(conn, [self], scopes, terms)[0]
 
-        scopes = sorted(set(scopes))
-        sql = (
-            f"SELECT s.*, a.* FROM ({self._sums}) s, (SELECT array_agg(place), array_agg(doc), array_agg(times) FROM"
+    def both(
+        self, other: LexicalIndex, conn: Connection, scopes: Sequence[int], terms: Sequence[str]
+    ) -> tuple[Postings, Postings]:
+        """`postings` of this index and of another one, in one statement."""
+        assert isinstance(other, PostgresLexicalIndex)
+        mine, others = _postings(conn, [self, other], scopes, terms)
+        return mine, others
+
+    def _posted(self, number: int) -> str:
+        """Two values and three arrays. number: of the index in its statement."""
+        return (
+            f"({self._sums}) s{number}, (SELECT array_agg(place), array_agg(doc), array_agg(times) FROM"
             f" (SELECT k.place - 1 AS place, p.doc, p.times FROM {self._postings} p"
             " JOIN unnest(%s::bigint[]) WITH ORDINALITY AS k (term, place) ON k.term = p.term"
-            " WHERE p.scope = ANY(%s) ORDER BY k.place, p.doc) AS found) a"
+            f" WHERE p.scope = ANY(%s) ORDER BY k.place, p.doc) AS found) a{number}"
         )
-        values = (scopes, [_hashed(term) for term in terms], scopes)
-        docs, tokens, *columns = conn.exec_driver_sql(sql, values).one()
-        return posted(docs, tokens, *(column or [] for column in columns))
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""
@@ -193,6 +199,21 @@ class PostgresLexicalIndex:
         )
         if sign < 0:
             conn.exec_driver_sql(f"DELETE FROM {self._scopes} WHERE scope = ANY(%s) AND docs = 0", (scopes,))
+
+
+def _postings(
+    conn: Connection, indexes: Sequence[PostgresLexicalIndex], scopes: Sequence[int], terms: Sequence[str]
+) -> list[Postings]:
+    from mnemolog.projections.postings import posted
+
+    scopes = sorted(set(scopes))
+    values = (scopes, [_hashed(term) for term in terms], scopes) * len(indexes)
+    asked = ", ".join(index._posted(number) for number, index in enumerate(indexes))
+    row = list(conn.exec_driver_sql(f"SELECT * FROM {asked}", values).one())
+    return [
+        posted(docs, tokens, *(column or [] for column in columns))
+        for docs, tokens, *columns in (row[at : at + 5] for at in range(0, len(row), 5))
+    ]
 
 
 def _checksum(tokens: Sequence[str]) -> int:

@@ -40,7 +40,10 @@ class EmbedderRole:
         return all(trouble.backoff == 0 for trouble in self._troubles().values())
 
     def metrics(self) -> Iterator[Metric]:
-        yield metrics.log_head(self._store.log.head())
+        head = self._store.log.head()
+        yield metrics.log_head(head)
+        for name, _, position in self._store.gate.lags():
+            yield from metrics.progress(name, position, head - position)
         for lag in self._store.vectors.lags():
             yield from metrics.progress(lag.name, lag.position, lag.head - lag.position)
         yield from metrics.crashes(self._troubles())

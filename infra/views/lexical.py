@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from mnemolog.domain.errors import CorruptStore, InvalidInput
 from mnemolog.domain.lexical import Matches, Term, bm25, ranked
-from mnemolog.projections.lexical import LexicalDocument
+from mnemolog.projections.lexical import LexicalDocument, LexicalIndex
 
 if TYPE_CHECKING:  # brings numpy along
     from mnemolog.projections.postings import Postings
@@ -113,6 +113,12 @@ class SqliteLexicalIndex:
             found += some
             numbers += [place] * len(some)
         return counted(docs, tokens, numbers, found)
+
+    def both(
+        self, other: LexicalIndex, conn: Connection, scopes: Sequence[int], terms: Sequence[str]
+    ) -> tuple[Postings, Postings]:
+        """`postings` of this index and of another one."""
+        return self.postings(conn, scopes, terms), other.postings(conn, scopes, terms)
 
     def lengths(self, conn: Connection, docs: Sequence[int]) -> dict[int, int]:
         """How many tokens each of these documents has; absent ones are left out."""

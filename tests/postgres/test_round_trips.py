@@ -27,10 +27,9 @@ from mnemolog.infra.postgres.vectors import postgres_vectors  # noqa: E402
 
 pytestmark = [pytest.mark.postgres, pytest.mark.embedded]
 
-RECALL = 15
-"""The head of the log; beginning, scopes and end of two views; words of turns, passages and records; whether what is
-kept of records and vectors is new; the turns, the records and their peers that are shown."""
-
+RECALL = 14
+"""The head of the log; beginning, scopes and end of two views; words of turns with passages, and of records; whether
+what is kept of records and vectors is new; the turns, the records and their peers that are shown."""
 IDLE = 10
 """What a worker asks that finds nothing to embed, ten times a second."""
 
