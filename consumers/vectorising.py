@@ -45,6 +45,10 @@ class VectorFiles(Protocol):
     def rows(self, *, make: bool) -> VectorRows | None:
         """The rows, opened; None where there are none and `make` is not set."""
 
+    @property
+    def far(self) -> bool:
+        """Whether to look for the rows takes a connection."""
+
     def index(self, *, make: bool) -> VectorIndex | None:
         """The index, opened; None where there is none and `make` is not set, or where another process has it."""
 
@@ -182,7 +186,7 @@ class Vectorising:
         if (
             self._embedder is None
             or not question.strip()
-            or self._stored(_TRUSTED) is None
+            or self._stored(_TRUSTED if self._files.far else 0.0) is None
             or not self._asked.is_due()
         ):
             return None

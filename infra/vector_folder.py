@@ -42,6 +42,11 @@ class VectorFolder:
 
         return sqlite_vectors(file)
 
+    @property
+    def far(self) -> bool:
+        """Whether to look for the rows takes a connection."""
+        return self.settings.database is not None
+
     def index(self, *, make: bool) -> VectorIndex | None:
         if self.settings.qdrant_url is not None:
             return self._server_index(make=make)

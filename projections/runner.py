@@ -286,7 +286,7 @@ class Runner:
         try:
             moved = self._advance(lane, left, store=False)
         except Exception as error:
-            if not self._views.is_unavailable(error):
+            if isinstance(error, StoreUnavailable) or not self._views.is_unavailable(error):
                 raise
             raise ProjectionStalled(
                 f"view {lane.file.name!r} cannot be written: check its disk, or its database"

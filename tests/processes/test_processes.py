@@ -203,8 +203,8 @@ def test_a_killed_parent_leaves_no_lock_to_its_child(tmp_path: Path) -> None:
         "import os, time\nfrom mnemolog import Memory\n"
         f"memory = Memory.open({str(tmp_path / 'data')!r}, background=False)\n"
         "child = os.fork()\n"
-        "if child == 0: time.sleep(60); os._exit(0)\n"
-        "print(child, flush=True); time.sleep(60)"
+        "if child == 0: print(os.getpid(), flush=True); time.sleep(60); os._exit(0)\n"
+        "time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

@@ -52,14 +52,14 @@ class DyingLog:
 def test_what_was_said_first_is_kept_through_a_session_of_200_turns(memory: Memory) -> None:
     """Facts, decisions, prohibitions of turns 1 to 5, and what is open, at turn 60 and 200, in 2,000 tokens."""
     opening = [
-        ("user", "We build the Heron export. The budget is 48M won and it starts in May."),
+        ("user", "We build the Heron export. The budget is 48Mquokka won and it starts in May."),
         ("assistant", "Understood."),
         ("user", "Never push to main without a review. 데이터베이스는 PostgreSQL로 결정했습니다."),
         ("assistant", "I will keep to that."),
         ("user", "My contact is Dana Oh. Could you find out who owns the zebra wharf?"),
         ("user", "Let us go on with the first module."),
     ]
-    kept = ["48M won", "May", "Never push to main", "PostgreSQL로 결정", "Dana Oh", "zebra wharf"]
+    kept = ["48Mquokka won", "May", "Never push to main", "PostgreSQL로 결정", "Dana Oh", "zebra wharf"]
     writer, wrote = worker(memory), 0
     for at in range(1, 201):
         busy = f"Step {at} of the {CHAT[at % 8].split()[-1]} module took {at * 7} seconds; I must retry it."
@@ -77,23 +77,23 @@ def test_what_was_said_first_is_kept_through_a_session_of_200_turns(memory: Memo
 
 def test_an_erased_fact_leaves_the_summary(memory: Memory) -> None:
     """A03: after erasing one source the summary is remade from the other, with another version and range."""
-    first = memory.record_turn(S1, role="user", content="Heron budget is 48M won")
+    first = memory.record_turn(S1, role="user", content="Heron budget is 48Mquokka won")
     memory.record_turn(S1, role="user", content="Heron starts in May")
     memory.close_session(S1)
     writer = worker(memory)
     assert writer.run_once() == 1
     before = current(memory, S1)
-    assert before is not None and "48M" in before.rendered and "May" in before.rendered
+    assert before is not None and "48Mquokka" in before.rendered and "May" in before.rendered
     receipt = memory.erase(S1, event=first.event_id).apply()
     assert receipt.complete
     assert current(memory, S1) is None
     assert writer.run_once() == 1
     after = current(memory, S1)
     assert after is not None and "Heron starts in May" in after.rendered
-    assert "48M" not in repr(after) and "48" not in after.rendered
+    assert "48Mquokka" not in repr(after) and "48" not in after.rendered
     assert (after.version, after.first) != (before.version, before.first)
     assert after.version > before.version and after.first > before.first
-    assert files_with(memory.path, "48M") == set()
+    assert files_with(memory.path, "48Mquokka") == set()
     assert next(r.event for r in memory.log(limit=99, topics={"SummaryWritten"})) is FORGOTTEN
     live = memory.operations.dump_hash("summaries")
     memory.operations.rebuild("summaries")
@@ -243,16 +243,16 @@ def test_a_new_session_begins_with_the_last_one_of_its_project(memory: Memory) -
 
 def test_erasing_a_person_takes_the_summaries_that_name_them(memory: Memory) -> None:
     """A session about two persons is summarised again without the erased one, by the envelope's subjects alone."""
-    memory.record_turn(S1, role="user", content="Dana Oh wants locker 7741", subjects=["dana"])
+    memory.record_turn(S1, role="user", content="Dana Oh wants locker quokka7741", subjects=["dana"])
     talk(memory, S1, *CHAT)
     writer = worker(memory, rule=SMALL)
     assert writer.run_once() == 1
-    assert (mixed := current(memory, S1)) is not None and "7741" in mixed.rendered
+    assert (mixed := current(memory, S1)) is not None and "quokka7741" in mixed.rendered
     assert memory.erase(Scope("acme"), subject="dana").apply().complete
     assert current(memory, S1) is None
     assert writer.run_once() == 1
-    assert (left := current(memory, S1)) is not None and "7741" not in left.rendered
-    assert files_with(memory.path, "7741") == set()
+    assert (left := current(memory, S1)) is not None and "quokka7741" not in left.rendered
+    assert files_with(memory.path, "quokka7741") == set()
 
 
 def test_an_erased_session_is_not_summarised_any_more(memory: Memory) -> None:

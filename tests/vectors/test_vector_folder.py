@@ -74,7 +74,7 @@ def test_readers_do_not_look_for_vectors_all_the_time(world: World, monkeypatch:
         def rows(self, *, make: bool) -> None:
             looks.append(make)
 
-    folder = Nothing(world.folder, Settings.load(index="none"), lambda: True)
+    folder = Nothing(world.folder, Settings.load(index="none", database_url=NOWHERE), lambda: True)
     vectors = Vectorising(world.log, folder, lambda: world.embedder)
     assert [vectors.cosines("when", [of_user()], 9, 5) for _ in range(3)] == [None] * 3
     assert looks == [False]
