@@ -83,6 +83,8 @@ def target_of(place: str) -> tuple[Path, Settings]:
             "write the url into a file, MNEMOLOG_DATABASE_URL=…, beside MNEMOLOG_DATA=…, and name that file"
         )
     path = Path(place)
+    if not path.exists() and path.suffix and not place.endswith("/"):
+        raise InvalidInput(f"there is no file {path}: end the name of a new directory with a slash")
     if not path.is_file():
         return path, _Written.load(data=path)
     settings = _Written.load(_env_file=path)
@@ -98,6 +100,13 @@ def place_of(path: Path, settings: Settings) -> str:
     from mnemolog.infra.postgres.connecting import shown
 
     return f"{shown(settings.database_url.get_secret_value())} schema {settings.database_schema}"
+
+
+def check_leaves(source: Store, to: str) -> None:
+    """Before the target is made. Raises StoreMoved for a memory that is elsewhere, or is on its way elsewhere."""
+    left = read_mark(source.log.stored.mark())
+    if left is not None and left.state != ARRIVING and left.other != to:
+        raise StoreMoved(f"this memory was moved to {left.other}: open it there, or move it back")
 
 
 def carry_store(

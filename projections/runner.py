@@ -84,7 +84,6 @@ class Runner:
         self._switching = RLock()
 
     # Opening and building ---------------------------------------------------------------------------------------
-
     def open(self, progress: Progress | None = None, *, build: bool = True) -> None:
         """Take up the live views; build those that are absent, damaged, ahead of the log or of another version.
 
@@ -319,7 +318,7 @@ class Runner:
     def _go_round(self) -> None:
         seen = self._log.head()
         behind = self._behind(seen)
-        moved = [self._push(name) for name in behind]
+        moved = [self.push(name) for name in behind]
         if any(moved):
             if not any(self._is_behind(name, seen) for name in behind):
                 self.background.rest(_GATHERING)
@@ -338,7 +337,8 @@ class Runner:
     def _is_behind(self, name: str, head: int) -> bool:
         return (lane := self._lane(name)).stale or lane.stored < head
 
-    def _push(self, name: str) -> bool:
+    def push(self, name: str) -> bool:
+        """One batch, as the background does it; or the checkpoint, where nothing is to be folded."""
         supervisor = self._supervisors[name]
         if not supervisor.is_due():
             return False

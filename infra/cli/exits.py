@@ -76,6 +76,16 @@ HINTS: Final[dict[type[errors.MnemologError], str]] = {
     errors.UnknownEventType: "read it with the version of mnemolog that wrote it",
 }
 
+EXTRAS: Final = {
+    "psycopg": "postgres",
+    "psycopg_pool": "postgres",
+    "kafka": "kafka",
+    "faust": "kafka",
+    "qdrant_client": "qdrant",
+    "boto3": "s3",
+    "fastembed": "fastembed",
+}
+"""The extra that brings a module along."""
 _SYSTEM_HINT: Final = "free the disk, or mend the path or its rights, then try again"
 
 # Typer ships Click's errors in some versions and imports them in others; their order of bases is the same.
@@ -131,6 +141,10 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
         report(error, _system_error(error), as_json=as_json)
         return Exit.IN_USE
     except Exception as error:
+        extra = EXTRAS.get(str(getattr(error, "name", "")).partition(".")[0])
+        if isinstance(error, ModuleNotFoundError) and extra is not None:
+            report(error, f"this needs the extra {extra}: install mnemolog[{extra}]", as_json=as_json)
+            return Exit.USAGE
         if os.environ.get("MNEMOLOG_DEBUG", "") not in ("", "0"):
             raise
         report(error, f"unexpected {type(error).__name__}: {error}", as_json=as_json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mnemolog.domain.errors import NotFound
+from mnemolog.domain.scope import Scope
 from mnemolog.infra.cli.command import Call, command, content
 from mnemolog.infra.cli.output import one_line, when
 from mnemolog.infra.cli.reading import TEXT_SHOWN, AnyOf
@@ -96,7 +97,9 @@ def list_waiting(call: Call, status: Statuses = None, limit: Most = 100, any_of:
     elif found:
         call.out.table(["what", "text"], [_waiting(one) for one in found])
     else:
-        call.out.say("Nothing waits. `mnemolog extract` looks at what was said since the last look.")
+        call.out.say(
+            "Nothing waits here. What was said since the last look is not in it: `mnemolog catch-up`"
+        )
 
 
 def show_waiting(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
@@ -321,18 +324,25 @@ def _waiting(one: Any) -> list[Any]:
     if hasattr(one, "found_in"):
         return _outcome(one)
     why = getattr(one, "reason", None) or " ".join(getattr(one, "slot", None) or ())
-    under = f"{why}  records {' '.join(_compared(one))}".strip()
+    under = f"{why}  records {' '.join(_compared(one))}  {whose(one.scope)}".strip()
     return [
         (one.status, ""),
         (one_line(one.question, TEXT_SHOWN), under),
     ]
 
 
+def whose(scope: Scope) -> str:
+    """The options that name a scope, as a decision about what is in it needs them."""
+    return " ".join(f"--{level} {name}" for level, name in scope.present())
+
+
 def _outcome(one: Outcome) -> list[Any]:
     """Labels are English, as all that the command line says; a question is in the language of what it asks about."""
     text = one.question or one.content or ""
     reasons = "; ".join(one.reasons)
-    under = f"{reasons}  {when(one.occurred_at)}  record {one.record_id}  from {one.found_in}"
+    under = (
+        f"{reasons}  {when(one.occurred_at)}  record {one.record_id}  from {one.found_in}  {whose(one.scope)}"
+    )
     return [(one.status, one.kind or ""), (one_line(text, TEXT_SHOWN), under.strip())]
 
 

@@ -219,6 +219,7 @@ def answer(
 
 
 NEXT: Final = {
+    "needs confirmation": "Others say something else of it: see mnemolog review list, decide with review resolve {0}",
     "held for review": "Not memory yet. A person decides: mnemolog review approve {0}, or reject, or edit",
     "withheld": "It is in the log and is not read. mnemolog why {0} tells more",
     "dropped": "It is in the log and is not memory. mnemolog why {0} tells more",

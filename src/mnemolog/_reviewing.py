@@ -28,6 +28,10 @@ from mnemolog.projections.gate_reads import OutcomeRow
 from mnemolog.results import Conflict, MergeProposal, Outcome, Standing, Why, WhyNot
 
 _NOTHING: Final = "nothing was found for a record {} in this scope: `review list` shows what waits"
+_DECIDED_OTHERWISE: Final = (
+    "it was stated, and does not wait: `review resolve` decides a conflict, `review merge` and `apart` what may be the "
+    "same, `correct` and `retract` change it"
+)
 _KEPT: Final = frozenset({"admitted", "evidence"})
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
 
@@ -160,7 +164,8 @@ class Review:
         with self._reader.view(scope) as view:
             rows = self._of_record(view, record_id)
         if not rows:
-            raise NotFound(_NOTHING.format(record_id))
+            self._reader.scope_of_record(scope, record_id)
+            raise InvalidInput(_DECIDED_OTHERWISE)
         row = next((one for one in reversed(rows) if one.content is not None), rows[-1])
         if decision == "approve" and row.content is None:
             raise InvalidInput(

@@ -11,7 +11,7 @@ from mnemolog._notes import pending_notes, what_next
 from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.infra.compose import Store, open_store
-from mnemolog.infra.moving import MoveReceipt, Progress, carry_store, place_of, target_of
+from mnemolog.infra.moving import MoveReceipt, Progress, carry_store, check_leaves, place_of, target_of
 from mnemolog.infra.roles.beside import carry
 from mnemolog.infra.settings import Settings
 from mnemolog.memory import Memory
@@ -50,6 +50,7 @@ def move(
         )
     with open_store(*ends[0], create=False, moving=True) as source, closing(source):
         _take_up(source, principal)
+        check_leaves(source, place_of(*ends[1]))
         with open_store(*ends[1], moving=True) as target, closing(target):
             return carry_store(source, target, progress, lambda: carry(*_settled(ends)))
 

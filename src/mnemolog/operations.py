@@ -137,7 +137,10 @@ class Operations:
         while new := store.summarising.run_once():
             written += new
             progress("summaries", written, written)
+        store.gate.catch_up()
         store.runner.catch_up_all(timeout=_LONG)
+        for name in names:
+            store.runner.push(name)
         return store.vectors.catch_up()
 
     def behind(self) -> tuple[str, ...]:

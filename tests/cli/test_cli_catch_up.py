@@ -82,3 +82,13 @@ def test_an_import_tells_what_the_gate_did_not_keep(tmp_path: Path) -> None:
     shown = invoke(data, "import", str(file)).stderr
     assert "not kept: log only 1" in shown and "why-not" in shown
     assert f"mnemolog catch-up --data {data}" in shown
+
+
+def test_nothing_is_behind_after_a_catch_up(run: Run) -> None:
+    """Every view and every worker is at the head, also those that had nothing to do."""
+    run("catch-up")
+    head = run("status", "--json")["head"]
+    assert {(one["name"], one["position"]) for one in run("projections", "lag", "--json")} == {
+        (one["name"], head) for one in run("projections", "lag", "--json")
+    }
+    assert run("catch-up", "--json")["position"] == head

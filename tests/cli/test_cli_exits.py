@@ -187,3 +187,17 @@ def test_version() -> None:
     assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {
         "version": version("mnemolog")
     }
+
+
+def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not installed is no fault of the program; another missing module is."""
+
+    def needs(name: str) -> int:
+        def run() -> None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        return guarded(run, as_json=False)
+
+    assert needs("psycopg.rows") == Exit.USAGE
+    assert "mnemolog[postgres]" in capsys.readouterr().err
+    assert needs("something") == Exit.UNEXPECTED

@@ -8,7 +8,7 @@ import pytest
 
 from face_world import U1, agent, contents, files_with
 from mnemolog import Memory
-from mnemolog.errors import InvalidInput
+from mnemolog.errors import InvalidInput, NotFound
 
 WALL = ("wall", "colour")
 
@@ -74,3 +74,12 @@ def test_a_bad_item_of_a_batch_fails_alone(memory: Memory) -> None:
     assert isinstance(second, InvalidInput)
     assert not isinstance(first, Exception) and not isinstance(third, Exception)
     assert contents(memory, U1) == ["kept"]
+
+
+def test_what_was_stated_is_decided_by_other_commands(memory: Memory) -> None:
+    """Approving one side of a conflict says which command chooses; an unknown id is not found."""
+    red, _ = contradict(memory, "red", "blue")
+    with pytest.raises(InvalidInput, match="review resolve"):
+        memory.review.approve(U1, red)
+    with pytest.raises(NotFound):
+        memory.review.approve(U1, "0" * 32)
