@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,3 +172,9 @@ def test_every_test_states_its_behaviour() -> None:
         and not ast.get_docstring(node)
     ]
     assert silent == []
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """Two of one name are not collected together."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
