@@ -20,6 +20,8 @@ from mnemolog.domain.records import Record, Status
 NEAR: Final = 0.8
 """Cosine from which two statements may mean the same."""
 _SPELLED_ALIKE: Final = 0.85
+_LONGEST: Final = 2000
+"""Characters of a statement that is compared; a longer text is a document, and likeness in words says little of it."""
 _COMMON: Final = 50
 """A word that more records have tells nothing."""
 
@@ -61,6 +63,17 @@ class Proposal:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What of a text is compared, looked for once a record. Without words where it is too long to be a statement."""
+
+    words: Sequence[str] = ()
+    denies: bool = False
+    told: tuple[Sequence[str], Sequence[str]] = ((), ())
+    names: frozenset[str] = frozenset()
+    folded: str = ""
+
+
 SPELLING: Final = "one slot in two spellings"
 WORDING: Final = "the same in other words"
 
@@ -72,11 +85,13 @@ def proposals(records: Sequence[Record], near: Nearness = _NOTHING_NEAR) -> list
     """
     standing = sorted((r for r in records if r.status in _STANDS and r.content), key=lambda r: r.position)
     by_id = {record.id: record for record in standing}
+    said = {record.id: _said(record.content or "") for record in standing}
     found: dict[str, Proposal] = {}
-    for one, other in _pairs(standing, near):
+    for one, other in _pairs(standing, said, near):
         first, second = sorted((by_id[one], by_id[other]), key=_precedence)
         if first.id not in found and second.id not in found and _may_merge(first, second):
-            reason = _reason(first, second, near.get(_pair(one, other), 0.0))
+            cosine = near.get(_pair(one, other), 0.0)
+            reason = _reason(first, second, _say_the_same(said[first.id], said[second.id], cosine))
             if reason is not None:
                 found[first.id] = Proposal(first.id, second.id, reason)
     return sorted(found.values(), key=lambda each: by_id[each.record].position)
@@ -91,11 +106,23 @@ def _pair(one: str, other: str) -> Pair:
     return (one, other) if one < other else (other, one)
 
 
-def _pairs(records: Sequence[Record], near: Nearness) -> Iterator[Pair]:
+def _said(text: str) -> _Said:
+    if len(text) > _LONGEST:
+        return _Said()
+    return _Said(
+        [word for word in _WORD.findall(text) if not _is_light(word)],
+        bool(_DENIES.search(text)),
+        (_told(_NUMBER, text), _told(_WHEN, text)),
+        frozenset(map(_stem, _NAME.findall(text))),
+        text.casefold(),
+    )
+
+
+def _pairs(records: Sequence[Record], said: Mapping[str, _Said], near: Nearness) -> Iterator[Pair]:
     """Those worth a look, each once, in a fixed order: near ones, of a slot alike, or with a word in common."""
     sharing: dict[str, list[str]] = {}
     for record in records:
-        words = {word.casefold()[:2] for word in _words(record)}
+        words = {word.casefold()[:2] for word in said[record.id].words}
         slot = set() if record.slot is None else {f"{record.scope}/{_squashed(record.slot[1])[:3]}"}
         for key in words | slot:
             sharing.setdefault(key, []).append(record.id)
@@ -116,47 +143,43 @@ def _may_merge(one: Record, other: Record) -> bool:
     return one.kind == other.kind or {one.kind, other.kind} <= _SAYING
 
 
-def _reason(one: Record, other: Record, cosine: float) -> str | None:
+def _reason(one: Record, other: Record, says_the_same: bool) -> str | None:
     if one.slot is None or other.slot is None:
-        return WORDING if _says_the_same(one, other, cosine) else None
+        return WORDING if says_the_same else None
     (entity, attribute), (entity_too, attribute_too) = one.slot, other.slot
     if not _spelled_alike(entity, entity_too):
         return None
     if _squashed(entity) == _squashed(entity_too) and _squashed(attribute) == _squashed(attribute_too):
         return SPELLING
     if _spelled_alike(attribute, attribute_too):
-        return SPELLING if _same_value(one, other) or _says_the_same(one, other, cosine) else None
+        return SPELLING if says_the_same or _same_value(one, other) else None
     same_entity = slot_key(entity, "") == slot_key(entity_too, "")
-    return WORDING if same_entity and _says_the_same(one, other, cosine) else None
+    return WORDING if same_entity and says_the_same else None
 
 
 def _same_value(one: Record, other: Record) -> bool:
     return normal_form(one.content or "").casefold() == normal_form(other.content or "").casefold()
 
 
-def _says_the_same(one: Record, other: Record, cosine: float) -> bool:
+def _say_the_same(one: _Said, other: _Said, cosine: float) -> bool:
     """Two statements, not bare values, that differ in no name, number or denial, and hardly in words or in meaning."""
-    text, text_too = one.content or "", other.content or ""
-    if len(_words(one)) < 2 or len(_words(other)) < 2:
+    if min(len(one.words), len(other.words)) < 2 or (cosine < NEAR and len(one.words) != len(other.words)):
         return False
-    if bool(_DENIES.search(text)) != bool(_DENIES.search(text_too)):
+    if (one.denies, one.told) != (other.denies, other.told):
         return False
-    if _told(_NUMBER, text) != _told(_NUMBER, text_too) or _told(_WHEN, text) != _told(_WHEN, text_too):
+    if cosine < NEAR and not _worded_alike(one.words, other.words):
         return False
-    if _names_differ(text, text_too) or _begin_otherwise(_words(one), _words(other)):
-        return False
-    return cosine >= NEAR or _worded_alike(_words(one), _words(other))
+    return not (_names_differ(one, other) or _begin_otherwise(one.words, other.words))
 
 
 def _told(pattern: re.Pattern[str], text: str) -> list[str]:
     return sorted(map(_stem, pattern.findall(text)))
 
 
-def _names_differ(text: str, other: str) -> bool:
+def _names_differ(one: _Said, other: _Said) -> bool:
     """Whether one has a name that the other has in no spelling."""
-    folded, folded_too = text.casefold(), other.casefold()
-    return any(_stem(name) not in folded_too for name in _NAME.findall(text)) or any(
-        _stem(name) not in folded for name in _NAME.findall(other)
+    return any(name not in other.folded for name in one.names) or any(
+        name not in one.folded for name in other.names
     )
 
 
@@ -169,10 +192,6 @@ def _begin_otherwise(words: Sequence[str], others: Sequence[str]) -> bool:
 
 def _stem(name: str) -> str:
     return name.casefold().removesuffix("s")
-
-
-def _words(record: Record) -> list[str]:
-    return [word for word in _WORD.findall(record.content or "") if not _is_light(word)]
 
 
 def _worded_alike(words: Sequence[str], others: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -64,7 +64,12 @@ def contested(found: Sequence[Record]) -> list[Record]:
     """Rivals, each with the names of the others."""
     names = [record.id for record in found]
     return [
-        replace(record, status=Status.CONTESTED, rivals=tuple(name for name in names if name != record.id))
+        replace(
+            record,
+            status=Status.CONTESTED,
+            rivals=tuple(name for name in names if name != record.id),
+            unrivalled=record.status,
+        )
         for record in found
     ]
 
@@ -72,18 +77,32 @@ def contested(found: Sequence[Record]) -> list[Record]:
 def after_merges(judged: Sequence[tuple[K, Record]]) -> list[tuple[K, Record]]:
     """Judged records by their keys: what a person merged into another one is superseded by it, as long as that stands.
 
-    All that a merged record may be merged into must be among them.
+    It is then nobody's rival: who has none left is the value of the slot. All that a merged record may be merged into,
+    and its peers, must be among them.
     """
     if not any(record.merged_into for _, record in judged):
         return list(judged)
     by_id = {record.id: record for _, record in judged}
-    return [(key, _behind(record, by_id)) for key, record in judged]
+    after = [(key, _behind(record, by_id)) for key, record in judged]
+    gone = {record.id for _, record in after if record.status is Status.SUPERSEDED}
+    return [(key, _without(record, gone)) for key, record in after]
+
+
+def _without(record: Record, gone: Collection[str]) -> Record:
+    left = tuple(name for name in record.rivals if name not in gone)
+    if left == record.rivals:
+        return record
+    if left or record.unrivalled is None:
+        return replace(record, rivals=left)
+    return replace(record, status=record.unrivalled, rivals=(), unrivalled=None)
 
 
 def _behind(record: Record, by_id: dict[str, Record]) -> Record:
     if record.status not in READABLE or not _stands_before(record, by_id):
         return record
-    return replace(record, status=Status.SUPERSEDED, superseded_by=record.merged_into, rivals=())
+    return replace(
+        record, status=Status.SUPERSEDED, superseded_by=record.merged_into, rivals=(), unrivalled=None
+    )
 
 
 def _stands_before(record: Record, by_id: dict[str, Record]) -> bool:

@@ -179,7 +179,7 @@ class Record:
     version: the highest of its stream, forgotten events included.
     voice: whose word it is; confirmed: position of a person's last confirmation, 0 for none.
     merged_into: the record that says the same, as a person decided; apart: those that do not. rivals: the other
-        records that it needs confirmation against.
+        records that it needs confirmation against; unrivalled: its status if they were not.
     """
 
     id: str
@@ -227,6 +227,7 @@ class Record:
     superseded_by: str | None = None
     supersedes: str | None = None
     rivals: tuple[str, ...] = ()
+    unrivalled: Status | None = None
 
     @property
     def slot(self) -> tuple[str, str] | None:

@@ -38,7 +38,7 @@ class Asking:
             if record.id not in seen:
                 group = self._reader.whole(view, (record.id, *record.rivals), now)
                 seen |= {one.id for one in group}
-                made += [_conflict(group, query, session)] if group else []
+                made += [_conflict(group, query, session)] if len(group) > 1 else []
         return [*made, *self._waiting(view, session)]
 
     def _waiting(self, view: View, session: str | None) -> Iterator[Entry]:
@@ -54,7 +54,8 @@ class Asking:
 
 def _conflict(group: Sequence[Record], query: str, session: str | None) -> Entry:
     first, *others = group
-    asked = which([_shown(one, session) for one in group], first.slot, korean=is_korean(query))
+    slot = next((one.slot for one in group if not _is_foreign(one, session)), None)
+    asked = which([_shown(one, session) for one in group], slot, korean=is_korean(query))
     return Entry(
         first.id,
         first.version,
@@ -70,9 +71,11 @@ def _conflict(group: Sequence[Record], query: str, session: str | None) -> Entry
 
 def _shown(record: Record, session: str | None) -> str:
     content = record.content or ""
-    if record.trust <= Tier.UNTRUSTED_TOOL and record.session != session:
-        return f"[{len(content)} characters; get {record.id}]"
-    return content
+    return f"[{len(content)} characters; get {record.id}]" if _is_foreign(record, session) else content
+
+
+def _is_foreign(record: Record, session: str | None) -> bool:
+    return record.trust <= Tier.UNTRUSTED_TOOL and record.session != session
 
 
 def _to_confirm(row: OutcomeRow, content: str) -> Entry:

@@ -30,12 +30,12 @@ class Comparing:
         """Of the caller's scope, the oldest first."""
         with self._reader.view(scope) as view:
             found = {record.id: record for record in self._reader.standing(view, scope)}
-            made, seen = [], set[str]()
+            made, seen = list[Conflict](), set[str]()
             for record in found.values():
                 if record.status is Status.CONTESTED and record.id not in seen:
                     group = [one for one in found.values() if one.id in {record.id, *record.rivals}]
                     seen |= {one.id for one in group}
-                    made.append(self._conflict(group, view))
+                    made += [self._conflict(group, view)] if len(group) > 1 else []
         return made
 
     def _conflict(self, group: Sequence[Record], view: View) -> Conflict:

@@ -385,7 +385,7 @@ def _is_current(entry: Entry, now: Record | None) -> bool:
     if now is None or now.status not in READABLE or now.version != entry.version:
         return False
     asked = {each for each, _ in entry.others}
-    return asked == set(now.rivals) if entry.layer is Layer.QUESTION else now.status is not Status.CONTESTED
+    return asked <= set(now.rivals) if entry.layer is Layer.QUESTION else now.status is not Status.CONTESTED
 
 
 def _is_rule(record: Record) -> bool:

@@ -446,6 +446,7 @@ class Reader:
         # In a record that is shared, the session and the persons are another user's business.
         shared = belongs.user is None and not self._guard.sees_all
         people = [] if shared else [one for one in record.subjects if one != belongs.tenant]
+        rivals, question = self._contested(record, view)
         return MemoryRecord(
             record_id=record.id,
             scope=names,
@@ -473,15 +474,17 @@ class Reader:
             occurred_at=record.occurred_at,
             session=None if shared or record.session is None else name(record.session),
             feedback=(record.up, record.down),
-            rivals=record.rivals,
-            question=self._question(record, view),
+            rivals=rivals,
+            question=question,
         )
 
-    def _question(self, record: Record, view: View) -> str | None:
+    def _contested(self, record: Record, view: View) -> tuple[tuple[str, ...], str | None]:
+        """The rivals that the caller may read, by position, and what to ask about them."""
         if not record.rivals:
-            return None
+            return (), None
         every = self.whole(view, (record.id, *record.rivals), self._store.clock.now())
-        return which([one.content or "" for one in every], record.slot)
+        rivals = tuple(one.id for one in every if one.id != record.id)
+        return rivals, which([one.content or "" for one in every], record.slot) if rivals else None
 
 
 def _wordless(step: Step) -> Step:

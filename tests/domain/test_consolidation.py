@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mnemolog.domain import consolidation
 from mnemolog.domain.consolidation import SPELLING, WORDING, Proposal, proposals
 from mnemolog.domain.normalise import slot_key, statement_key
 from mnemolog.domain.records import Record, Status
@@ -113,3 +114,29 @@ def test_the_one_with_more_authority_stays_whatever_the_order() -> None:
     other, third = record(2, "The reports go out as Excel"), record(3, "Our reports go out as Excel")
     expected = [Proposal("r2", "r1", WORDING), Proposal("r3", "r1", WORDING)]
     assert proposals([one, other, third]) == proposals([third, one, other]) == expected
+
+
+def test_a_long_text_is_no_statement_to_compare() -> None:
+    """What has thousands of characters is proposed by its slot only, whatever its likeness."""
+    long = "alpha beta " * 300
+    assert reason(record(1, long), record(2, f"the {long}"), cosine=0.99) is None
+    assert reason(record(1, long, ("user", "notes")), record(2, "short", ("user", "note"))) == SPELLING
+    short = "alpha beta " * 100
+    assert reason(record(1, short), record(2, f"the {short}")) == WORDING
+
+
+def test_a_text_is_looked_through_once_however_many_it_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its words, numbers and names are the same for every pair."""
+    looked: list[str] = []
+
+    def said(text: str) -> object:
+        looked.append(text)
+        return known(text)
+
+    known = consolidation._said
+    monkeypatch.setattr(consolidation, "_said", said)
+    texts = [f"Reports of team {at} go out as Excel" for at in range(20)]
+    proposals([record(at, text) for at, text in enumerate(texts)])
+    assert looked == texts

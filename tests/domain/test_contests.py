@@ -50,6 +50,7 @@ def said(*records: Record, within: int = 10 * MINUTE) -> dict[str, Status]:
 BOTH = {"r1": Status.CONTESTED, "r2": Status.CONTESTED}
 SECOND = {"r1": Status.SUPERSEDED, "r2": Status.CURRENT}
 FIRST = {"r1": Status.CURRENT, "r2": Status.SUPERSEDED}
+STANDS_ALONE = {Status.ACTIVE: Status.CURRENT, Status.DISPUTED: Status.DISPUTED}
 
 
 @pytest.mark.parametrize(
@@ -131,6 +132,35 @@ def test_a_merged_record_is_behind_the_other_as_long_as_that_stands() -> None:
         judged = dict(after_merges([("a", one), ("b", replace(value(2), status=status))]))
         assert (judged["a"].status, judged["b"].status) == (becomes, status)
     assert dict(after_merges([("a", one)]))["a"].status is Status.CURRENT
+
+
+@pytest.mark.parametrize("status", [Status.ACTIVE, Status.DISPUTED])
+def test_who_was_merged_away_is_nobodys_rival(status: Status) -> None:
+    """Two that are left ask about each other; the last one stands as if it had had none, in doubt where it was."""
+    other = replace(value(9), group="t")
+    first, second = value(1, merged_into="r9"), value(2)
+    third = replace(value(3), status=status)
+    for peers, becomes in (
+        ([first, second, third], {"r2": (Status.CONTESTED, ("r3",)), "r3": (Status.CONTESTED, ("r2",))}),
+        ([first, third], {"r3": (STANDS_ALONE[status], ())}),
+        ([first, replace(second, merged_into="r9"), third], {"r3": (STANDS_ALONE[status], ())}),
+    ):
+        judged = [*standing(peers, 0, 10 * MINUTE), *standing([other], 0)]
+        after = dict(after_merges([(one.id, one) for one in judged]))
+        readable = {id: (one.status, one.rivals) for id, one in after.items() if one.status in READABLE}
+        assert readable == {"r9": (Status.CURRENT, ()), **becomes}
+
+
+def test_a_merge_into_what_is_gone_leaves_the_rivals() -> None:
+    """As long as what it was merged into does not stand, both are asked about."""
+    other = replace(replace(value(9), group="t"), status=Status.RETRACTED)
+    judged = [*standing([value(1, merged_into="r9"), value(2)], 0, 10 * MINUTE), other]
+    after = {one.id: (one.status, one.rivals) for _, one in after_merges([(one.id, one) for one in judged])}
+    assert after == {
+        "r1": (Status.CONTESTED, ("r2",)),
+        "r2": (Status.CONTESTED, ("r1",)),
+        "r9": (Status.RETRACTED, ()),
+    }
 
 
 def test_two_that_were_merged_into_each_other_both_stand() -> None:
