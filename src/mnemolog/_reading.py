@@ -283,6 +283,7 @@ class Reader:
         return None if policy.is_open_to(role) else policy.kinds.get(role, frozenset())
 
     def history(self, scope: Scope, record_id: str) -> list[Step]:
+        record_id = ingress.known_id(record_id)
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
             peers = [peer for peer in peers if self.may_read(peer) and self._is_told(peer)]
@@ -305,6 +306,7 @@ class Reader:
         return record.status is not Status.HELD or self._reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
+        id = ingress.known_id(id)
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
             if record is not None and not self.may_read(record):
@@ -371,6 +373,7 @@ class Reader:
 
         Raises NotFound else; that it exists elsewhere is recorded as a refusal, and not told.
         """
+        id = ingress.known_id(id)
         with self._store.runner.read("catalog") as conn:
             row = catalog.find(conn, id) or next(reversed(catalog.by_stream(conn, id)), None)
         if row is not None:

@@ -197,6 +197,8 @@ class Stater:
         """Where a new record belongs; agent and session stay as provenance."""
         target = scope.at(RECORD_LEVELS) if belongs_to is None else belongs_to
         if belongs_to is not None:
+            if not isinstance(belongs_to, Scope):
+                raise InvalidInput(f"belongs_to must be a mnemolog.Scope, not {type(belongs_to).__name__}")
             if belongs_to.session or belongs_to.agent or not sees(scope, belongs_to):
                 raise InvalidInput(
                     "belongs_to is the caller's scope with levels left out, without agent and session"
