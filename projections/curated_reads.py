@@ -131,13 +131,18 @@ class CuratedView:
         return self._judged(conn, [record], microseconds(now))
 
     def same_said(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[str]:
-        """Other records of these scopes that say what this one says, in whatever slot, or were merged into it."""
-        c = self._tables.records.c
-        form = select(c.form).where(c.id == record_id).scalar_subquery()
-        words = select(c.content).where(c.id == record_id).scalar_subquery()
-        alike = or_(c.form == form, c.content == words, c.merged_into == record_id)
-        same = select(c.id).where(alike, c.id != record_id, c.scope.in_(scopes)).order_by(c.id)
-        return list(conn.execute(same).scalars())
+        """Other records of these scopes that say what this one says, in whatever slot, or were merged into it.
+
+        And all that says what these say, or was merged into them.
+        """
+        c, found, new = self._tables.records.c, {record_id}, {record_id}
+        while new:
+            forms = select(c.form).where(c.id.in_(new), c.form.is_not(None))
+            words = select(c.content).where(c.id.in_(new), c.content.is_not(None))
+            alike = or_(c.form.in_(forms), c.content.in_(words), c.merged_into.in_(new))
+            new = set(conn.execute(select(c.id).where(alike, c.scope.in_(scopes))).scalars()) - found
+            found |= new
+        return sorted(found - {record_id})
 
     def history(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[Step]:
         """Every event of the record: who said what when, with which effect; forgotten ones without content."""

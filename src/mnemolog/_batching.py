@@ -89,7 +89,7 @@ class Batcher:
             return one[2]()
         except MnemologError as error:
             return error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             return InvalidInput(f"the item has a value that cannot be stored: {error}")
 
     def _alone(self, item: Mapping[str, Any]) -> Receipt | MnemologError:

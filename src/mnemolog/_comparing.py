@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mnemolog._guard import Guard
 from mnemolog._reading import Reader, View
-from mnemolog._stating import Acting, Stater
+from mnemolog._stating import Acting, Stater, said
 from mnemolog.domain.consolidation import NEAR, Nearness, proposals
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import ConflictResolved, MergeReviewed, Receipt
@@ -78,32 +78,38 @@ class Comparing:
     def resolve(self, scope: Scope, record_id: str, rejected: Sequence[str], given: Acting) -> Receipt:
         """Choose this record over these others, or over all that it needs confirmation against."""
         self._guard.enter(Action.REVIEW, scope)
+        if isinstance(rejected, str):
+            raise InvalidInput("rejected must be a sequence of record ids, not one string")
+        before = self._stater.earlier(scope, record_id, given)
+        if not rejected and isinstance(before, ConflictResolved):
+            rejected = before.rejected
         rejected = rejected or self._reader.record(scope, record_id).rivals
         if not rejected:
             raise InvalidInput("nothing stands against this record: name what it is chosen over")
         for one in rejected:
             self._reader.scope_of_record(scope, one)
-        return self._stater.on_record(
-            scope, record_id, ConflictResolved(tuple(rejected), given.get("reason")), given
-        )
+        if record_id in rejected:
+            raise InvalidInput("a record is not chosen over itself")
+        event = ConflictResolved(tuple(rejected), said(given.get("reason")))
+        return self._stater.on_record(scope, record_id, event, given)
 
     def merge(self, scope: Scope, record_id: str, into: str, given: Acting) -> Receipt:
         """Let the record be superseded by `into` as long as that stands."""
         one, other = self._pair(scope, record_id, into)
+        event = MergeReviewed("merge", into, said(given.get("reason")))
+        if self._stater.earlier(scope, record_id, given) is not None:
+            return self._stater.on_record(scope, record_id, event, given)
         if one.status not in READABLE or other.status not in READABLE:
             raise InvalidInput("only records that stand can be merged: see `records show`")
         if other.merged_into == one.id:
             raise InvalidInput("the other record was merged into this one: keep them apart first")
-        return self._stater.on_record(
-            scope, record_id, MergeReviewed("merge", into, given.get("reason")), given
-        )
+        return self._stater.on_record(scope, record_id, event, given)
 
     def keep_apart(self, scope: Scope, record_id: str, other: str, given: Acting) -> Receipt:
         """Remember that the two say different things; a merge of the first into the second is undone."""
         self._pair(scope, record_id, other)
-        return self._stater.on_record(
-            scope, record_id, MergeReviewed("apart", other, given.get("reason")), given
-        )
+        event = MergeReviewed("apart", other, said(given.get("reason")))
+        return self._stater.on_record(scope, record_id, event, given)
 
     def _pair(self, scope: Scope, record_id: str, other_id: str) -> tuple[Record, Record]:
         self._guard.enter(Action.REVIEW, scope)

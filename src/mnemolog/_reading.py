@@ -294,8 +294,13 @@ class Reader:
             ]
         names = self._store.vault.name
         named = [replace(step, actor=(names(step.actor) or step.actor).removeprefix("@")) for step in steps]
+        named = [replace(step, reason=self._hidden(step.reason)) for step in named]
         told = [step if self._reviews or step.effect not in _UNTOLD else _wordless(step) for step in named]
         return sorted(told, key=lambda step: step.position)
+
+    def _hidden(self, said: str | None) -> str | None:
+        """A reason that somebody gave, as it may be shown."""
+        return None if said is None else self._store.gate.masking.text(said)
 
     @property
     def _reviews(self) -> bool:
@@ -466,7 +471,7 @@ class Reader:
             believed_to=record.believed_to,
             supersedes=record.supersedes,
             superseded_by=record.superseded_by,
-            reason=record.reason,
+            reason=self._hidden(record.reason),
             weakened=record.weakened,
             occurred_at=record.occurred_at,
             session=None if shared or record.session is None else name(record.session),

@@ -146,6 +146,16 @@ class Stater:
         about = replace(_about(given), began_at=self._store.position, sources=sources)
         return self._on_record(scope, record_id, event, about)
 
+    def earlier(self, scope: Scope, record_id: str, given: Acting) -> object | None:
+        """What was said of the record before under the same key: then this is said again."""
+        belongs = self._reader.scope_of_record(scope, record_id)
+        caller = self._store.vault.resolve(scope, create=False)
+        if caller is None or given.get("key") is None:
+            return None
+        ids = ScopeIds(replace(belongs, agent=caller.agent, session=caller.session))
+        found = self._writer.found(ids, given.get("key"))
+        return None if found is None else self._store.log.read_at([found.position])[0].event
+
     def feedback(self, scope: Scope, target: str, rating: str, comment: str | None, about: About) -> Receipt:
         if rating not in ("up", "down"):
             raise InvalidInput("rating must be up or down")

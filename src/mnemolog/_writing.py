@@ -266,8 +266,10 @@ class Writer:
     def written(self, scope: Scope, key: str) -> Recorded | None:
         """The event of exactly this scope and session that was written under this key, without its body."""
         ids = self._store.vault.resolve(scope, create=False)
-        if ids is None:
-            return None
+        return None if ids is None else self.found(ids, key)
+
+    def found(self, ids: ScopeIds, key: str | None) -> Recorded | None:
+        """As `written`, by ids."""
         try:
             stored = self._key(ids.user or ids.tenant, ids, key)
         except ErasedScope:

@@ -16,6 +16,7 @@ from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
 from mnemolog._notes import pending_notes, what_next
 from mnemolog._orphans import remove_orphans
+from mnemolog._stating import said
 from mnemolog.consumers.hearing import SPOKEN
 from mnemolog.domain import ingress
 from mnemolog.domain.erasure import ErasureReceipt
@@ -275,7 +276,7 @@ class Operations:
         """Leave a parked event out of a view for good; the decision is an event that rebuilds honour."""
         self._guard.enter_store(Action.OPERATE)
         row = self._parked_at(name, position)
-        return self._decide(position, ParkedEventDismissed(name, row.event_id, position, reason))
+        return self._decide(position, ParkedEventDismissed(name, row.event_id, position, said(reason)))
 
     def policy(self) -> Policy:
         """What decides about contexts and summaries now."""

@@ -177,3 +177,16 @@ def test_a_slot_names_and_holds_nothing_to_hide(memory: Memory, slot: tuple[str,
     memory.operations.adopt_policy(KEEP)
     if PHONE in slot[0]:
         assert memory.remember(U1, "call daily", slot=slot).position
+
+
+def test_a_reason_hides_what_the_policy_hides(memory: Memory) -> None:
+    """Whatever act it is given for, a secret or identifier in it is read nowhere."""
+    record = memory.remember(U1, "The report is a PDF").record_id
+    other = memory.remember(U1, "Reports are PDF files").record_id
+    for act in (memory.dispute, memory.confirm):
+        act(U1, record, reason=f"Kim said so on {PHONE}")
+    memory.review.keep_apart(U1, record, other, reason=f"see {PHONE}")
+    memory.review.resolve(U1, record, [other], reason=f"as {PHONE} told")
+    told = [memory.why(U1, record), memory.history(U1, record), memory.records(U1), memory.get(U1, record)]
+    assert PHONE not in repr(told)
+    assert "[masked phone]" in repr(told)
