@@ -218,6 +218,13 @@ class Masking:
         """The name of an author or a tool as it may be shown."""
         return name and self.text(name)
 
+    def slot(self, slot: tuple[str, str] | None) -> tuple[str, str] | None:
+        """A slot as it may be shown: its entity is who spoke, where that is not the user."""
+        if slot is None:
+            return None
+        entity, attribute = (mask(name, self._scanned("slot", 0, name, self._quick)) for name in slot)
+        return entity, attribute
+
     def value(self, value: Any, name: str = "") -> Any:
         """A JSON value with a word in place of each finding. name: its key, which a reader sees before it."""
         if isinstance(value, Mapping):

@@ -454,7 +454,7 @@ class Reader:
             scope=names,
             content=_content(record),
             kind=record.kind,
-            slot=record.slot,
+            slot=self._store.gate.masking.slot(record.slot),
             status=str(record.status),
             version=record.version,
             trust=record.trust,
@@ -484,7 +484,7 @@ class Reader:
         if not record.rivals:
             return None
         every = self.whole(view, (record.id, *record.rivals), self._store.clock.now())
-        return which([one.content or "" for one in every], record.slot)
+        return which([one.content or "" for one in every], self._store.gate.masking.slot(record.slot))
 
 
 def _wordless(step: Step) -> Step:

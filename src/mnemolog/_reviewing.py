@@ -207,7 +207,7 @@ class Review:
             reasons=row.why,
             content=row.content,
             kind=row.kind,
-            slot=row.slot,
+            slot=self._store.gate.masking.slot(row.slot),
             trust=row.trust,
             sensitivity=row.sensitivity or "normal",
             topic=row.topic,

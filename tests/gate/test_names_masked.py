@@ -32,6 +32,20 @@ def test_names_of_authors_and_tools_show_no_secret(memory: Memory, looked: bool)
     assert [hit.author for hit in memory.recall(U1, "gate", author="Kim")] == ["Kim"]
 
 
+def test_a_slot_of_a_speaker_shows_no_address(memory: Memory) -> None:
+    """What a named speaker says is theirs: their name is hidden in records and in the review, and found as it was."""
+    memory.record_turn(U1, role="user", content="I live in Busan.", author=MAIL)
+    memory.record_turn(U1, role="user", content="I live in Seoul.", author="lee.other@example.com")
+    memory.operations.run_workers()
+    records = memory.records(U1)
+    assert {str(one.content) for one in records} == {"I live in Busan", "I live in Seoul"}
+    assert {one.slot for one in records} == {("[masked email]", "home")}
+    shown = [records, memory.review.list(U1, status=["admitted"]), memory.why(U1, records[0].record_id)]
+    assert "@example.com" not in str(shown)
+    found = memory.recall(U1, "home", kinds=["fact"], slot=(MAIL, "home"))
+    assert [hit.text for hit in found] == ["I live in Busan"]
+
+
 def test_a_summary_names_no_secret(memory: Memory) -> None:
     """An author whose name is cut in a summary leaves no part of a secret in it."""
     author = f"the bearer of {KEY}"
