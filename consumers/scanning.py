@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places, append_new, following
 from mnemolog.consumers.hearing import SPOKEN, Heard, heard_of
@@ -208,9 +208,35 @@ class Masking:
         return mask(text[start:end], clipped(found, start, end))
 
     def row(self, row: TurnRow, hidden: int) -> TurnRow:
-        """A turn as it may be shown."""
+        """A turn as it may be shown. Who said it, and with which tool, is looked at here alone."""
+        if row.author or row.tool:
+            row = row._replace(author=self.name(row.author), tool=self.name(row.tool))
         found = () if row.position <= hidden else self._scanned(row.event_id, WHOLE, row.text, self._quick)
         return row._replace(text=mask(row.text, found)) if found else row
+
+    def name(self, name: str | None) -> str | None:
+        """The name of an author or a tool as it may be shown."""
+        return name and self.text(name)
+
+    def slot(self, slot: tuple[str, str] | None) -> tuple[str, str] | None:
+        """A slot as it may be shown: its entity is who spoke, where that is not the user."""
+        if slot is None:
+            return None
+        entity, attribute = (mask(name, self._scanned("slot", 0, name, self._quick)) for name in slot)
+        return entity, attribute
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """A JSON value with a word in place of each finding. name: its key, which a reader sees before it."""
+        if isinstance(value, Mapping):
+            return {self.text(key): self.value(each, key) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self.value(each, name) for each in value]
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            return value
+        whole, size = f"{name}: {value}", len(str(value))
+        found = self._scanned("", 0, whole, self._scanners)
+        hidden = clipped(found, len(whole) - size, len(whole))
+        return mask(str(value), hidden) if hidden else value
 
     def passage(self, row: TurnRow, passage: PassageRow | None, hidden: int) -> PassageRow | None:
         """A passage of a turn as it may be shown."""

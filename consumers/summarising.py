@@ -167,12 +167,17 @@ class Summarising:
         read = [recorded for recorded in self._log.read_at(positions) if raw_turn(recorded) is not None]
         if not read:
             return None
-        turns = [replace(turn, text=self.clean(turn.text)) for turn in _joined(read)]
+        turns = [self._cleaned(turn) for turn in _joined(read)]
         summary = self._summariser.summarise(turns)
         if is_blank(summary.text):
             self.refused["blank"] += 1
             return None
         return self._draft(state, read, turns, summary, began_at)
+
+    def _cleaned(self, turn: RawTurn) -> RawTurn:
+        """Before anything is cut: what is left of a secret is none to a scanner."""
+        author, tool = (name and self.clean(name) for name in (turn.author, turn.tool))
+        return replace(turn, text=self.clean(turn.text), author=author, tool=tool)
 
     def commit(self, draft: Draft) -> bool:
         """Append, unless another worker was quicker; whether this wrote it. Raises ErasedScope after an erasure."""

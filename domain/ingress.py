@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
-from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.errors import InvalidInput, NotFound
 
 ESCAPE: Final = "\U0010fffd"
 """Marks an escaped lone surrogate (ESCAPE + four hex digits); ESCAPE itself is doubled."""
@@ -76,6 +76,15 @@ def short(text: object, what: str, limit: int = MAX_NAME_LENGTH) -> str:
     return text
 
 
+def known_id(id: object) -> str:
+    """The id of an event or a record, as it is looked up. Raises NotFound for what no id can be."""
+    if not isinstance(id, str):
+        raise InvalidInput(f"an id must be a string, not {type(id).__name__}")
+    if not id.isprintable() or not 0 < len(id) <= MAX_NAME_LENGTH:
+        raise NotFound("no event or record has such an id: ids are short and printable")
+    return id
+
+
 def optional(text: object | None, what: str, limit: int = MAX_NAME_LENGTH) -> str | None:
     return None if text is None else short(text, what, limit)
 
@@ -85,6 +94,23 @@ def whole(value: object, what: str, low: int = 0, high: int = 1 << 53) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidInput(f"{what} must be a whole number from {low} to {high}")
     return value
+
+
+def seconds(value: object, what: str) -> float:
+    """A time to wait, in seconds."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+        raise InvalidInput(f"{what} must be a number of seconds, 0 or more")
+    return value
+
+
+def texts(value: object, what: str) -> tuple[str, ...]:
+    """A collection of strings, in its order."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{what} must be a collection of strings")
+    found = tuple(value)
+    if not all(isinstance(one, str) for one in found):
+        raise InvalidInput(f"{what} must hold strings only")
+    return found
 
 
 def names(value: object, what: str) -> frozenset[str]:

@@ -30,7 +30,7 @@ _NAMED: Final = re.compile(
     r"(?:API|액세스|접근|비밀|시크릿|보안|개인)\s?키|시크릿|토큰|"
     r"(?<![a-z0-9])(?:pass ?(?:word|wd|code|phrase)s?|pwd?|pin(?: code| number)?|(?:verification|security|access|one-time) code|"
     r"(?:api|access|secret|private|auth|encryption|signing|service)[ _-]?(?:key|token|secret)|(?:bearer |auth )?token|secret|credentials?)(?![a-z0-9]))"
-    r"(?P<link>\s?(?:는|은|이|가|를|을|로는)?\s?(?:[:=]|\bis now\b|\bis\b|\bwas\b|\bto\b|->|→)?\s{0,3})"
+    r"(?P<link>\\?[\"']\s?[:=]\s{0,3}\\?|\s?(?:는|은|이|가|를|을|로는)?\s?(?:[:=]|\bis now\b|\bis\b|\bwas\b|\bto\b|->|→)?\s{0,3})"
     r"[\"'`(\[]?(?P<v>[^\s\"'`,;)\]]{4,200})",
     re.IGNORECASE,
 )

@@ -38,7 +38,9 @@ class Asking:
             if record.id not in seen:
                 group = self._reader.whole(view, (record.id, *record.rivals), now)
                 seen |= {one.id for one in group}
-                made += [_conflict(group, query, session)] if len(group) > 1 else []
+                slot = next((one.slot for one in group if not _is_foreign(one, session)), None)
+                named = self._store.gate.masking.slot(slot)
+                made += [_conflict(group, named, query, session)] if len(group) > 1 else []
         return [*made, *self._waiting(view, session)]
 
     def _waiting(self, view: View, session: str | None) -> Iterator[Entry]:
@@ -52,9 +54,10 @@ class Asking:
                 yield _to_confirm(row, row.content)
 
 
-def _conflict(group: Sequence[Record], query: str, session: str | None) -> Entry:
+def _conflict(
+    group: Sequence[Record], slot: tuple[str, str] | None, query: str, session: str | None
+) -> Entry:
     first, *others = group
-    slot = next((one.slot for one in group if not _is_foreign(one, session)), None)
     asked = which([_shown(one, session) for one in group], slot, korean=is_korean(query))
     return Entry(
         first.id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mnemolog._guard import Guard
+from mnemolog.domain import ingress
 from mnemolog.domain.context import LeftOut
 from mnemolog.domain.errors import NotFound
 from mnemolog.domain.scope import Scope, ScopeIds
@@ -59,6 +60,7 @@ class Auditor:
     def record(self, id: str) -> list[Exposure]:
         """Every context and read that the record or event was part of, oldest first. Raises NotFound."""
         self._guard.enter_log()
+        id = ingress.known_id(id)
         self._store.accesses.flush()
         with self._store.runner.read("catalog") as conn:
             row = catalog.find(conn, id) or next(iter(catalog.by_stream(conn, id)), None)
@@ -71,6 +73,7 @@ class Auditor:
     def context(self, event_id: str) -> ContextAudit:
         """What the context with this receipt held. Raises NotFound."""
         self._guard.enter_log()
+        event_id = ingress.known_id(event_id)
         with self._store.runner.read("access") as conn:
             found = access.context(conn, event_id)
         if found is None or not self._guard.sees(found.scope):

@@ -39,9 +39,10 @@ class Comparing:
         return made
 
     def _conflict(self, group: Sequence[Record], view: View) -> Conflict:
-        asked = which([one.content or "" for one in group], group[0].slot)
+        slot = self._store.gate.masking.slot(group[0].slot)
+        asked = which([one.content or "" for one in group], slot)
         home = self._store.vault.names(view.scopes[group[0].scope])
-        return Conflict(home, group[0].slot, tuple(self._reader.handed(one, view) for one in group), asked)
+        return Conflict(home, slot, tuple(self._reader.handed(one, view) for one in group), asked)
 
     def merges(self, scope: Scope) -> list[MergeProposal]:
         """What may be merged, of the newest records of each scope that the caller sees."""

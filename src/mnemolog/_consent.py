@@ -9,6 +9,7 @@ from mnemolog._guard import Guard
 from mnemolog._reading import Reader
 from mnemolog._stating import said
 from mnemolog._writing import About, Writer
+from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.events import ConsentGranted, ConsentWithdrawn, Receipt
 from mnemolog.domain.principal import Action, turn_tier
@@ -68,6 +69,6 @@ class Consent:
 
     def _topic(self, topic: str | None) -> str | None:
         known = self._store.policy.gate.admission.topics
-        if topic is not None and topic not in known:
+        if topic is not None and ingress.short(topic, "topic") not in known:
             raise InvalidInput(f"the policy has no topic {topic!r}: it has {', '.join(known) or 'none'}")
         return topic

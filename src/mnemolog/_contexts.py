@@ -206,7 +206,8 @@ class Contexts:
             return []
         states = self._desk.states_in(views, asked.scope)
         layers = [Layer.WORKING] * (len(states) - 1) + [Layer.STATE]
-        return [_task_entry(state, layer) for state, layer in zip(states, layers, strict=False)][::-1]
+        entries, hide = map(_task_entry, states, layers), self._store.gate.masking.text
+        return [one._replace(text=hide(one.text), who=hide(one.who)) for one in entries][::-1]
 
     def _boot(self, asked: Asked, views: Views, records: Sequence[Stated], room: float) -> list[Entry]:
         """The rules, and behind them as much of the project's blueprint as has room; the rest of it is memory."""
@@ -229,7 +230,9 @@ class Contexts:
         return replace(
             found,
             text=hide(found.text),
-            landmarks=tuple(replace(one, text=hide(one.text)) for one in found.landmarks),
+            landmarks=tuple(
+                replace(one, speaker=hide(one.speaker), text=hide(one.text)) for one in found.landmarks
+            ),
             open_items=tuple(replace(one, text=hide(one.text)) for one in found.open_items),
         )
 

@@ -84,8 +84,7 @@ def chunk(
     role: str, content: str, utterance: str, index: int, final: bool = False, author: str | None = None
 ) -> UtteranceChunkRecorded:
     said = turn(role, content, author)
-    if index < 0:
-        raise InvalidInput("index counts from 0")
+    index = ingress.whole(index, "index")
     return UtteranceChunkRecorded(
         said.role, said.content, ingress.short(utterance, "utterance"), said.author, index, bool(final)
     )

@@ -283,6 +283,7 @@ class Reader:
         return None if policy.is_open_to(role) else policy.kinds.get(role, frozenset())
 
     def history(self, scope: Scope, record_id: str) -> list[Step]:
+        record_id = ingress.known_id(record_id)
         with self._view("curated", scope, None, frozenset()) as view:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
             peers = [peer for peer in peers if self.may_read(peer) and self._is_told(peer)]
@@ -310,6 +311,7 @@ class Reader:
         return record.status is not Status.HELD or self._reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
+        id = ingress.known_id(id)
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
             if record is not None and not self.may_read(record):
@@ -376,6 +378,7 @@ class Reader:
 
         Raises NotFound else; that it exists elsewhere is recorded as a refusal, and not told.
         """
+        id = ingress.known_id(id)
         with self._store.runner.read("catalog") as conn:
             row = catalog.find(conn, id) or next(reversed(catalog.by_stream(conn, id)), None)
         if row is not None:
@@ -452,7 +455,7 @@ class Reader:
             scope=names,
             content=_content(record),
             kind=record.kind,
-            slot=record.slot,
+            slot=self._store.gate.masking.slot(record.slot),
             status=str(record.status),
             version=record.version,
             trust=record.trust,
@@ -484,7 +487,8 @@ class Reader:
             return (), None
         every = self.whole(view, (record.id, *record.rivals), self._store.clock.now())
         rivals = tuple(one.id for one in every if one.id != record.id)
-        return rivals, which([one.content or "" for one in every], record.slot) if rivals else None
+        slot = self._store.gate.masking.slot(record.slot)
+        return rivals, which([one.content or "" for one in every], slot) if rivals else None
 
 
 def _wordless(step: Step) -> Step:

@@ -48,9 +48,10 @@ class Review:
     ) -> builtins.list[Outcome]:
         """What waits, oldest first. status: needs confirmation, quarantined, log only, admitted, evidence."""
         self._enter(scope)
-        if unknown := set(status) - set(_DECISIONS):
+        wanted = ingress.texts(status, "status")
+        if unknown := set(wanted) - set(_DECISIONS):
             raise InvalidInput(f"no status {', '.join(sorted(unknown))}: use {', '.join(_DECISIONS)}")
-        decisions = [_DECISIONS[one] for one in status]
+        decisions, limit = [_DECISIONS[one] for one in wanted], ingress.whole(limit, "limit")
         with self._reader.view(scope) as view:
             rows = gate_reads.in_scopes(view.conn, self._store.curated, view.scopes, decisions, limit)
             return [self._outcome(row, view) for row in rows]
@@ -85,7 +86,7 @@ class Review:
         self, scope: Scope, record_id: str, rejected: Sequence[str] = (), **about: Unpack[Acting]
     ) -> Receipt:
         """Choose this record over others of its slot; without `rejected`, over all it needs confirmation against."""
-        return self._comparing.resolve(scope, record_id, rejected, about)
+        return self._comparing.resolve(scope, record_id, ingress.texts(rejected, "rejected"), about)
 
     def merges(self, scope: Scope) -> builtins.list[MergeProposal]:
         """Records that may say the same, in other words or in a slot spelled otherwise. Nothing is merged by itself."""
@@ -189,6 +190,7 @@ class Review:
         return self._stater.on_record(scope, record_id, event, given, sources)
 
     def _of_record(self, view: View, record_id: str) -> builtins.list[OutcomeRow]:
+        record_id = ingress.known_id(record_id)
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
 
     def _open_to(self, one: Outcome, readable: bool) -> Outcome:
@@ -210,7 +212,7 @@ class Review:
             reasons=row.why,
             content=row.content,
             kind=row.kind,
-            slot=row.slot,
+            slot=self._store.gate.masking.slot(row.slot),
             trust=row.trust,
             sensitivity=row.sensitivity or "normal",
             topic=row.topic,

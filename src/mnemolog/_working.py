@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -60,7 +60,8 @@ class Desk:
         if ids is None:
             return TaskState(task)
         with self._store.runner.read("working", at_least) as conn:
-            return working.state(conn, self._visible(conn, ids), self._stream(ids, task), task)
+            found = working.state(conn, self._visible(conn, ids), self._stream(ids, task), task)
+        return self._shown([found])[0]
 
     def states(self, scope: Scope, at_least: int | None = None) -> list[TaskState]:
         """The states of all tasks of the scope's session, the one that changed last at the end."""
@@ -69,7 +70,7 @@ class Desk:
         if ids is None or ids.session is None:
             return []
         with self._store.runner.read("working", at_least) as conn:
-            return working.states(conn, self._visible(conn, ids), ids.session)
+            return self._shown(working.states(conn, self._visible(conn, ids), ids.session))
 
     def states_in(self, views: Views, scope: Scope) -> list[TaskState]:
         """As `states`, in views that are open."""
@@ -77,7 +78,15 @@ class Desk:
         if ids is None or ids.session is None:
             return []
         view = views.of("working", scope.at(SESSION_LEVELS))
-        return working.states(view.conn, view.scopes, ids.session)
+        return self._shown(working.states(view.conn, view.scopes, ids.session))
+
+    def _shown(self, states: Sequence[TaskState]) -> list[TaskState]:
+        """The states as they may be shown. Tasks and keys stay: by them the agent goes on writing."""
+        hide = self._store.gate.masking.value
+        return [
+            replace(one, values={key: hide(value, key) for key, value in one.values.items()})
+            for one in states
+        ]
 
     def _ids(self, scope: Scope) -> ScopeIds | None:
         """Without the agent: all agents of a session work on the same state."""

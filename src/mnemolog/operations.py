@@ -18,6 +18,7 @@ from mnemolog._notes import pending_notes, what_next
 from mnemolog._orphans import remove_orphans
 from mnemolog._stating import said
 from mnemolog.consumers.hearing import SPOKEN
+from mnemolog.domain import ingress
 from mnemolog.domain.erasure import ErasureReceipt
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import (
@@ -118,7 +119,7 @@ class Operations:
     def catch_up(self, timeout: float = 60.0) -> int:
         """Advance every view to the head of the log; returns that position. Vectors are `embed`'s business."""
         self._guard.enter_store(Action.OPERATE)
-        return self._store.runner.catch_up_all(timeout=timeout)
+        return self._store.runner.catch_up_all(timeout=ingress.seconds(timeout, "timeout"))
 
     def run_workers(self, progress: Stages = lambda stage, at, of: None) -> int:
         """Do, in this thread and to the end, all that threads in the background do; returns the head of the log then.
@@ -161,7 +162,9 @@ class Operations:
         further batch is begun.
         """
         self._guard.enter_store(Action.OPERATE)
-        return self._store.vectors.catch_up(timeout, progress)
+        return self._store.vectors.catch_up(
+            None if timeout is None else ingress.seconds(timeout, "timeout"), progress
+        )
 
     def extract(self, *, progress: Progress = lambda at, of: None) -> int:
         """Look, in this thread, at what was said since the last look: for statements, and for what must be hidden.
@@ -187,7 +190,7 @@ class Operations:
         progress: called with (events done, events in all) now and then.
         """
         self._guard.enter_store(Action.OPERATE)
-        if name == "index":
+        if ingress.short(name, "name") == "index":
             self._store.vectors.rebuild_index()
             return
         self._store.runner.rebuild(name, batch_size, progress, force=force)
@@ -208,7 +211,8 @@ class Operations:
         progress: called with (events folded, events to fold in all views) now and then. force: as of `rebuild`.
         """
         self._guard.enter_store(Action.OPERATE)
-        store, wanted = self._store, list(dict.fromkeys(names or self._store.runner.names()))
+        store = self._store
+        wanted = list(dict.fromkeys(ingress.texts(names or store.runner.names(), "names")))
         if unknown := set(wanted) - set(store.runner.names()):
             raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
         head = store.log.head()
@@ -241,7 +245,7 @@ class Operations:
     def dump_hash(self, name: str) -> str:
         """A hash of a view's ordered logical content, for comparing two builds."""
         self._guard.enter_store(Action.OPERATE)
-        return self._store.runner.dump_hash(name)
+        return self._store.runner.dump_hash(ingress.short(name, "name"))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -258,7 +262,7 @@ class Operations:
     def parked(self, name: str | None = None) -> list[Parked]:
         """Events that a projection could not fold, and those that wait behind them."""
         self._guard.enter_store(Action.INSPECT)
-        names = self._store.runner.names() if name is None else [name]
+        names = self._store.runner.names() if name is None else [ingress.short(name, "name")]
         return [
             Parked(each, row.position, row.event_id, row.owner, row.reason, str(row.state), row.at)
             for each in names
@@ -297,7 +301,7 @@ class Operations:
         self._guard.enter_store(Action.OPERATE)
         from mnemolog.infra.policies import parse_policy, read_policy
 
-        text = read_policy(document) if isinstance(document, Path) else document
+        text = read_policy(document) if isinstance(document, Path) else ingress.carried(document, "document")
         policy = parse_policy(text)
         home = self._store.vault.resolve(Scope(WORKER), create=True)
         assert home is not None
