@@ -292,11 +292,14 @@ class Reader:
             steps = [
                 step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
             ]
-        names = self._store.vault.name
-        named = [replace(step, actor=(names(step.actor) or step.actor).removeprefix("@")) for step in steps]
-        named = [replace(step, reason=self._hidden(step.reason)) for step in named]
-        told = [step if self._reviews or step.effect not in _UNTOLD else _wordless(step) for step in named]
-        return sorted(told, key=lambda step: step.position)
+        return sorted(map(self._told, steps), key=lambda step: step.position)
+
+    def _told(self, step: Step) -> Step:
+        """A step with the name of who did it; without its words where only those who review may read them."""
+        actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
+        if step.effect in _UNTOLD and not self._reviews:
+            return replace(step, actor=actor, content=None, reason=None)
+        return replace(step, actor=actor, reason=self._hidden(step.reason))
 
     def _hidden(self, said: str | None) -> str | None:
         """A reason that somebody gave, as it may be shown."""
@@ -489,10 +492,6 @@ class Reader:
         rivals = tuple(one.id for one in every if one.id != record.id)
         slot = self._store.gate.masking.slot(record.slot)
         return rivals, which([one.content or "" for one in every], slot) if rivals else None
-
-
-def _wordless(step: Step) -> Step:
-    return replace(step, content=None, reason=None)
 
 
 def _content(record: Record) -> str | Forgotten:
