@@ -310,7 +310,6 @@ class Reader:
         return Action.REVIEW in ALLOWED[self._guard.principal.role]
 
     def _is_told(self, record: Record) -> bool:
-        """What is held is told to those who review."""
         return record.status is not Status.HELD or self._reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
