@@ -294,3 +294,15 @@ def test_whatever_is_found_stands_where_it_says(pieces: list[str], role: str) ->
         assert text[start:end] == found.content
         assert text[slice(*found.value_span)] == found.value != ""
         assert start <= found.value_span[0] <= found.value_span[1] <= end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "수요일에 형식은 PDF로, 배포는 3월 17일 화요일로 바뀌었습니다.",
+        "형식은 PDF로, 배포는 화요일로 바뀌었습니다.",
+    ],
+)
+def test_the_name_of_a_value_holds_no_other_clause(text: str) -> None:
+    """Of two changes in one sentence neither is named by the other."""
+    assert extract(said(text, "ko")) == ()
