@@ -302,7 +302,7 @@ def open_store(
     """
     own = own or Parts()
     if not create and not exists(path, settings):
-        raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
+        raise NotFound(f"no memory in {path}: create one with `mnemolog init {path}`")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         leadership = Leadership(path)

@@ -41,7 +41,7 @@ Form = Annotated[
         "--format",
         metavar="NAME",
         parser=_format,
-        help=f"How the files are written: {', '.join(FORMATS)}, which finds out if auto.",
+        help=f"How the files are written: {', '.join(FORMATS)}; auto finds out.",
     ),
 ]
 

@@ -215,7 +215,8 @@ def answer(
     remark += " (this key was known: nothing added)" if receipt.duplicate else ""
     call.out.text(f"{done}: {receipt.record_id} version {receipt.version}{remark}")
     if standing is not None and standing.status in NEXT:
-        call.out.say(NEXT[standing.status].format(receipt.record_id))
+        where = " ".join(f"--{level} {name}" for level, name in call.scope.present())
+        call.out.say(NEXT[standing.status].format(f"{receipt.record_id} {where} --data {call.data}"))
 
 
 NEXT: Final = {

@@ -117,7 +117,7 @@ def on_kafka(settings: Settings, *, create: bool = True) -> Iterator[OnKafka]:
     connection(settings)
     clock, path = SystemClock(), settings.data
     if not create and not exists(path, settings):
-        raise NotFound(f"no memory in {path}: create one with `mnemolog init`")
+        raise NotFound(f"no memory in {path}: create one with `mnemolog init {path}`")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as undo:
         with exclusively(path / OPENING_FILE, OPENING_SECONDS, f"opening {path}"):
