@@ -68,6 +68,7 @@ def at_once(machines: list[subprocess.Popen[str]]) -> list[list[dict[str, Any]]]
     return [[json.loads(line) for line in lines] for lines in told]
 
 
+@pytest.mark.slow
 def test_two_machines_erase_the_same_and_others_at_once(tmp_path: Path, postgres_url: str) -> None:
     """All complete but for the root key; what both erase, one removes and both find gone; neighbours stay."""
     settings = in_postgres(postgres_url, tmp_path / "secure" / "root.key")
