@@ -133,8 +133,8 @@ class Appending:
         return {"log": self._at_log, "floor": self._bare}
 
     def _drafts(self) -> list[Draft]:
-        writer = self._memory._writer
-        return [writer._drafted(writer._happened(item)) for item in islice(self._turns, self._events)]
+        made = self._memory._batcher
+        return [made._drafted(made._said(item, {})) for item in islice(self._turns, self._events)]
 
     def _at_log(self) -> float:
         calls = self._parts(self._drafts())

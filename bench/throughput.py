@@ -113,8 +113,8 @@ class Appending:
         return self._ready(self._sealed)
 
     def _draft(self, count: int) -> None:
-        writer = self._paused._writer
-        self._drafts = [writer._drafted(writer._happened(item)) for item in islice(self._turns["log"], count)]
+        made = self._paused._batcher
+        self._drafts = [made._drafted(made._said(item, {})) for item in islice(self._turns["log"], count)]
 
     def _unsealed(self) -> float:
         return self._ready(self._plain)
