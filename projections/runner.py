@@ -24,7 +24,7 @@ from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_othe
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
-from mnemolog.projections.ports import Clock, EventLog, Projection, RemembersWords, ViewStore
+from mnemolog.projections.ports import Clock, EventLog, Projection, RemembersWords, ViewFile, ViewStore
 from mnemolog.projections.supervision import Background, Supervisor
 
 Progress = Callable[[int, int], None]
@@ -170,7 +170,6 @@ class Runner:
             self._build(name, shared, batch_size or self._batch_size, progress, worse=force)
 
     def _renew(self, name: str) -> None:
-        """Rebuild a stale view, once, however many threads find it stale."""
         with self._rebuilds[name]:
             if self._lane(name).stale:
                 self._build(name, self._projection(name), self._batch_size, None)
@@ -217,13 +216,14 @@ class Runner:
             target = max(old.position, self._log.head())
             while new.position < target and new.advance():
                 pass
-            if not (worse or old.stale):
-                refuse_worse(name, self._parked(new), self._parked(old))
+            self._views.refresh()  # another process may have switched meanwhile
+            if (live := self._views.live(name)) is not None and not (worse or old.stale):
+                refuse_worse(name, self._parked(new, new.file), self._parked(new, live))
             self._activate(new)
             old.closed = True
 
-    def _parked(self, lane: Lane) -> list[ParkedEvent]:
-        with self._views.connect_to(lane.file) as conn:
+    def _parked(self, lane: Lane, file: ViewFile) -> list[ParkedEvent]:
+        with self._views.connect_to(file) as conn:
             return lane.parking.rows(conn)
 
     def _activate(self, lane: Lane) -> None:

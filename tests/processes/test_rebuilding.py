@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from face_world import U1, U2, VIEWS, contents, dump_hashes, open_memory
+from face_world import U1, U2, VIEWS, contents, dump_hashes, open_memory, rebuilt_hashes
 from mnemolog import Memory, operations
 from mnemolog.errors import InvalidInput, RebuildRefused, StoreUnavailable
 from mnemolog.infra import rebuilding
@@ -121,3 +121,17 @@ def test_a_worse_view_of_another_process_is_refused_too(
         memory.operations.rebuild_all(["curated"], processes=1, force=True)
         parked = [(one.position, one.state) for one in memory.operations.parked("curated")]
         assert len(parked) == len(refused.value.events) > 0
+
+
+def test_a_view_that_another_process_has_switched_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What this process had open is gone by then; it compares with what is live."""
+    monkeypatch.setattr(operations, "_WORTH_A_PROCESS", 1)
+    with open_memory(tmp_path / "data", background=False) as memory:
+        memory.remember(U1, "I like tea")
+        for _ in range(2):
+            for name in VIEWS:
+                memory.operations.rebuild(name)
+            memory.operations.rebuild_all()
+        assert dump_hashes(memory) == rebuilt_hashes(memory)
