@@ -24,8 +24,9 @@ from mnemolog.projections.conditions import Health, Lag, ViewCondition, led_othe
 from mnemolog.projections.folding import Lane, SharedProjection
 from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
-from mnemolog.projections.ports import Clock, EventLog, Projection, RemembersWords, ViewFile, ViewStore
+from mnemolog.projections.ports import Clock, EventLog, Projection, RemembersWords, ViewStore
 from mnemolog.projections.supervision import Background, Supervisor
+from mnemolog.projections.versions import ViewFile
 
 Progress = Callable[[int, int], None]
 """Called with (positions done, positions in all)."""
@@ -163,8 +164,7 @@ class Runner:
     ) -> None:
         """Fold the whole log into a new file beside the live one, then switch all readers to it at once.
 
-        Raises RebuildRefused where the new one lacks more events than the live one; not with `force`.
-        """
+        Raises RebuildRefused where it lacks more events than the live one; not with `force`."""
         shared = self._projection(name)
         with self._rebuilds[name]:
             self._build(name, shared, batch_size or self._batch_size, progress, worse=force)
