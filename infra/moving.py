@@ -106,7 +106,11 @@ def check_leaves(source: Store, to: str) -> None:
     """Before the target is made. Raises StoreMoved for a memory that is elsewhere, or is on its way elsewhere."""
     left = read_mark(source.log.stored.mark())
     if left is not None and left.state != ARRIVING and left.other != to:
-        raise StoreMoved(f"this memory was moved to {left.other}: open it there, or move it back")
+        raise _moved(left)
+
+
+def _moved(left: Mark) -> StoreMoved:
+    return StoreMoved(f"this memory was moved to {left.other}: open it there, or move it back")
 
 
 def carry_store(
@@ -171,7 +175,7 @@ class _Move:
         unfinished = arrived is not None and arrived.state == ARRIVING
         self._folded = unfinished and arrived is not None and arrived.step == _FOLDING
         if left is not None and not (left.other == self._to and unfinished):
-            raise StoreMoved(f"this memory was moved to {left.other}: open it there, or move it back")
+            raise _moved(left)
         self._check_log()
 
     def _check_log(self) -> None:

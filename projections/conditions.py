@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mnemolog.domain.errors import RebuildRefused, StoreInUse
-from mnemolog.projections.parking import ParkedEvent
+from mnemolog.projections.parking import Parking
+from mnemolog.projections.ports import ViewStore
 from mnemolog.projections.supervision import Trouble
+from mnemolog.projections.versions import ViewFile
 
 
 class ViewCondition(StrEnum):
@@ -63,12 +65,13 @@ def led_otherwise(name: str) -> StoreInUse:
     )
 
 
-def refuse_worse(name: str, new: Sequence[ParkedEvent], live: Sequence[ParkedEvent]) -> None:
+def refuse_worse(views: ViewStore, parking: Parking, new: ViewFile, live: ViewFile) -> None:
     """Raises RebuildRefused where the new view lacks more events than the live one."""
-    if len(new) > len(live):
-        known = {row.position for row in live}
-        lacks = [row for row in new if row.position not in known]
-        raise RebuildRefused(name, [(row.position, row.reason or row.state.value) for row in lacks])
+    with views.connect_to(new) as conn, views.connect_to(live) as old:
+        rows, known = parking.rows(conn), {row.position for row in parking.rows(old)}
+    if len(rows) > len(known):
+        lacks = [row for row in rows if row.position not in known]
+        raise RebuildRefused(new.name, [(row.position, row.reason or row.state.value) for row in lacks])
 
 
 def stalled(name: str, position: int, target: int) -> str:

@@ -169,9 +169,8 @@ class CuratedView:
         known = self._with_peers(conn, records)
         while missing := _unread(known):
             found = [record for scope, ids in missing.items() for record in self._by_id(conn, scope, ids)]
-            known += [
-                one for one in self._with_peers(conn, found) if one.id not in {each.id for each in known}
-            ]
+            ids = {one.id for one in known}
+            known += [one for one in self._with_peers(conn, found) if one.id not in ids]
             if not found:
                 break
         return self._judge(known, now_us)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import GATED, Act, Status
+from mnemolog.domain.records import GATED, Act
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_rows import unpacked
 
@@ -100,27 +100,39 @@ def acts_of_people(conn: Connection, curated: Curated) -> dict[str, int]:
 
 
 def of_topic(
-    conn: Connection, curated: Curated, scopes: Collection[int], topic: str | None
+    conn: Connection, curated: Curated, scopes: Collection[int], topic: str | None, before: int
 ) -> list[tuple[str, int]]:
-    """The records of these scopes that were found to be about a topic, with their scopes; all of them for None."""
-    o, r = curated.gatekeeper.tables.outcomes.c, curated.tables.records.c
-    query = select(r.id, r.scope).where(r.scope.in_(scopes), r.status != Status.FORGOTTEN.value)
+    """The records of these scopes of which something was said before a position, with their scopes.
+
+    topic: only what was found to be about it.
+    """
+    o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
+    query = select(a.record, a.scope).where(a.scope.in_(scopes), a.position < before, a.forgotten.is_(False))
     if topic is not None:
-        query = select(o.record, o.scope).distinct().where(o.scope.in_(scopes), o.topic == topic)
-    return sorted((record, scope) for record, scope in conn.execute(query))
+        query = select(o.record, o.scope).where(o.scope.in_(scopes), o.position < before, o.topic == topic)
+    return sorted((record, scope) for record, scope in conn.execute(query.distinct()))
 
 
-def withdrawals(conn: Connection, curated: Curated, after: int) -> list[tuple[str, str, str | None]]:
-    """What persons took back behind a position and did not give again: tenant, person, topic (None: all memory)."""
+class Withdrawal(NamedTuple):
+    """What a person took back, and where in the log. topic: None for that memory is kept about them at all."""
+
+    tenant: str
+    person: str
+    topic: str | None
+    position: int
+
+
+def withdrawals(conn: Connection, curated: Curated, after: int) -> list[Withdrawal]:
+    """What persons took back behind a position, and did not give again."""
     c, s = curated.gatekeeper.tables.consents.c, curated.scopes.table.c
-    query = select(c.person, c.topic, c.granted).where(c.position > after).order_by(c.position)
-    last = {(row.person, row.topic): row.granted for row in conn.execute(query)}
+    query = select(c.person, c.topic, c.granted, c.position).where(c.position > after).order_by(c.position)
+    last = {(row.person, row.topic): row for row in conn.execute(query)}
     theirs = select(s.user, s.tenant).where(s.user.in_({person for person, _ in last}))
     tenants = {row.user: row.tenant for row in conn.execute(theirs)}
     return [
-        (tenants[person], person, topic or None)
-        for (person, topic), granted in last.items()
-        if not granted and person in tenants
+        Withdrawal(tenants[row.person], row.person, row.topic or None, row.position)
+        for row in last.values()
+        if not row.granted and row.person in tenants
     ]
 
 

@@ -39,7 +39,7 @@ from mnemolog.projections.curated_rows import chunks, insert_new
 from mnemolog.projections.dialects import Integer, String, insert
 
 _HOUR: Final = 3_600_000_000
-"""Characters of an ISO 8601 time that tell its hour."""
+"""Microseconds."""
 _ANYTHING: Final = ""
 """In the place of a topic: that memory is kept about a person at all."""
 _NOBODY: Final = Consents()

@@ -26,7 +26,6 @@ from mnemolog.projections.parking import ParkedEvent, ParkedState
 from mnemolog.projections.partitions import Placing, single
 from mnemolog.projections.ports import Clock, EventLog, Projection, RemembersWords, ViewStore
 from mnemolog.projections.supervision import Background, Supervisor
-from mnemolog.projections.versions import ViewFile
 
 Progress = Callable[[int, int], None]
 """Called with (positions done, positions in all)."""
@@ -85,6 +84,7 @@ class Runner:
         self._switching = RLock()
 
     # Opening and building ---------------------------------------------------------------------------------------
+
     def open(self, progress: Progress | None = None, *, build: bool = True) -> None:
         """Take up the live views; build those that are absent, damaged, ahead of the log or of another version.
 
@@ -164,12 +164,14 @@ class Runner:
     ) -> None:
         """Fold the whole log into a new file beside the live one, then switch all readers to it at once.
 
-        Raises RebuildRefused where it lacks more events than the live one; not with `force`."""
+        Raises RebuildRefused where it lacks more events than the live one; not with `force`.
+        """
         shared = self._projection(name)
         with self._rebuilds[name]:
             self._build(name, shared, batch_size or self._batch_size, progress, worse=force)
 
     def _renew(self, name: str) -> None:
+        """Rebuild a stale view, once, however many threads find it stale."""
         with self._rebuilds[name]:
             if self._lane(name).stale:
                 self._build(name, self._projection(name), self._batch_size, None)
@@ -218,13 +220,9 @@ class Runner:
                 pass
             self._views.refresh()  # another process may have switched meanwhile
             if (live := self._views.live(name)) is not None and not (worse or old.stale):
-                refuse_worse(name, self._parked(new, new.file), self._parked(new, live))
+                refuse_worse(self._views, new.parking, new.file, live)
             self._activate(new)
             old.closed = True
-
-    def _parked(self, lane: Lane, file: ViewFile) -> list[ParkedEvent]:
-        with self._views.connect_to(file) as conn:
-            return lane.parking.rows(conn)
 
     def _activate(self, lane: Lane) -> None:
         with lane.lock, self._switching:

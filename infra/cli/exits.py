@@ -143,7 +143,7 @@ def guarded(run: Callable[[], Any], *, as_json: bool) -> int:
     except Exception as error:
         extra = EXTRAS.get(str(getattr(error, "name", "")).partition(".")[0])
         if isinstance(error, ModuleNotFoundError) and extra is not None:
-            report(error, f"this needs the extra {extra}: install mnemolog[{extra}]", as_json=as_json)
+            report(error, f"this needs {error.name}: pip install 'mnemolog[{extra}]'", as_json=as_json)
             return Exit.USAGE
         if os.environ.get("MNEMOLOG_DEBUG", "") not in ("", "0"):
             raise

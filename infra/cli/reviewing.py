@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mnemolog.domain.errors import NotFound
-from mnemolog.domain.scope import Scope
 from mnemolog.infra.cli.command import Call, command, content
 from mnemolog.infra.cli.output import one_line, when
 from mnemolog.infra.cli.reading import TEXT_SHOWN, AnyOf
-from mnemolog.infra.cli.stating import Content, Expected, Key, Reason, answer
+from mnemolog.infra.cli.stating import Content, Expected, Key, Reason, answer, whose
 
 if TYPE_CHECKING:
     from mnemolog.results import Conflict, MemoryRecord, MergeProposal, Outcome, Why
@@ -329,11 +328,6 @@ def _waiting(one: Any) -> list[Any]:
         (one.status, ""),
         (one_line(one.question, TEXT_SHOWN), under),
     ]
-
-
-def whose(scope: Scope) -> str:
-    """The options that name a scope, as a decision about what is in it needs them."""
-    return " ".join(f"--{level} {name}" for level, name in scope.present())
 
 
 def _outcome(one: Outcome) -> list[Any]:

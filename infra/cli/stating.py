@@ -215,8 +215,13 @@ def answer(
     remark += " (this key was known: nothing added)" if receipt.duplicate else ""
     call.out.text(f"{done}: {receipt.record_id} version {receipt.version}{remark}")
     if standing is not None and standing.status in NEXT:
-        where = " ".join(f"--{level} {name}" for level, name in call.scope.present())
-        call.out.say(NEXT[standing.status].format(f"{receipt.record_id} {where} --data {call.data}"))
+        where = f"{receipt.record_id} {whose(call.scope)} --data {call.data}"
+        call.out.say(NEXT[standing.status].format(where))
+
+
+def whose(scope: Scope) -> str:
+    """The options that name a scope, for a command that is to be pasted."""
+    return " ".join(f"--{level} {name}" for level, name in scope.present())
 
 
 NEXT: Final = {

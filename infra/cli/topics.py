@@ -50,10 +50,7 @@ def register_letters(app: typer.Typer) -> None:
 
 @contextmanager
 def _on_kafka(call: Call) -> Iterator[OnKafka]:
-    try:
-        from mnemolog.infra.roles.kafka import on_kafka
-    except ModuleNotFoundError as error:
-        raise InvalidInput(f"this needs {error.name}: pip install 'mnemolog[kafka]'") from None
+    from mnemolog.infra.roles.kafka import on_kafka
     from mnemolog.infra.settings import Settings
 
     # What it has to say of its connections is for processes that run on; here it is in the error.

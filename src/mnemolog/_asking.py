@@ -38,7 +38,7 @@ class Asking:
             if record.id not in seen:
                 group = self._reader.whole(view, (record.id, *record.rivals), now)
                 seen |= {one.id for one in group}
-                slot = next((one.slot for one in group if not _is_foreign(one, session)), None)
+                slot = next((one.slot for one in group if not is_foreign(one, session)), None)
                 named = self._store.gate.masking.slot(slot)
                 made += [_conflict(group, named, query, session)] if len(group) > 1 else []
         return [*made, *self._waiting(view, session)]
@@ -74,10 +74,11 @@ def _conflict(
 
 def _shown(record: Record, session: str | None) -> str:
     content = record.content or ""
-    return f"[{len(content)} characters; get {record.id}]" if _is_foreign(record, session) else content
+    return f"[{len(content)} characters; get {record.id}]" if is_foreign(record, session) else content
 
 
-def _is_foreign(record: Record, session: str | None) -> bool:
+def is_foreign(record: Record, session: str | None) -> bool:
+    """Whether its text enters no context: of untrusted origin, from another session."""
     return record.trust <= Tier.UNTRUSTED_TOOL and record.session != session
 
 

@@ -33,8 +33,9 @@ class Comparing:
             made, seen = list[Conflict](), set[str]()
             for record in found.values():
                 if record.status is Status.CONTESTED and record.id not in seen:
-                    group = [one for one in found.values() if one.id in {record.id, *record.rivals}]
-                    seen |= {one.id for one in group}
+                    ids = {record.id, *record.rivals}
+                    group = [one for one in found.values() if one.id in ids]
+                    seen |= ids
                     made += [self._conflict(group, view)] if len(group) > 1 else []
         return made
 
@@ -79,8 +80,6 @@ class Comparing:
     def resolve(self, scope: Scope, record_id: str, rejected: Sequence[str], given: Acting) -> Receipt:
         """Choose this record over these others, or over all that it needs confirmation against."""
         self._guard.enter(Action.REVIEW, scope)
-        if isinstance(rejected, str):
-            raise InvalidInput("rejected must be a sequence of record ids, not one string")
         before = self._stater.earlier(scope, record_id, given)
         if not rejected and isinstance(before, ConflictResolved):
             rejected = before.rejected

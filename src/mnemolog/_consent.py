@@ -34,7 +34,7 @@ class Consent:
         event = ConsentWithdrawn(self._topic(topic), said(reason))
         receipt = self._consent(scope, event)
         if self._store.policy.on_withdrawal == "erase":
-            self._erase_withdrawn(Scope(scope.tenant, user=scope.user), event.about)
+            self._erase_withdrawn(Scope(scope.tenant, user=scope.user), event.about, receipt.position)
         return receipt
 
     def _consent(self, scope: Scope, event: ConsentGranted | ConsentWithdrawn) -> Receipt:
@@ -53,15 +53,15 @@ class Consent:
         with self._store.runner.read("curated") as conn:
             found = gate_reads.withdrawals(conn, self._store.curated, policy.position)
         name = self._store.vault.name
-        for tenant, person, topic in found:
-            names = name(tenant), name(person)
-            if names[0] is not None and names[1] is not None:
+        for one in found:
+            tenant, person = name(one.tenant), name(one.person)
+            if tenant is not None and person is not None:
                 with suppress(StoreInUse):
-                    self._erase_withdrawn(Scope(names[0], user=names[1]), topic)
+                    self._erase_withdrawn(Scope(tenant, user=person), one.topic, one.position)
 
-    def _erase_withdrawn(self, person: Scope, topic: str | None) -> None:
-        """Everything kept of the person in curated memory, or only about the topic; what was said stays said."""
-        for scope, record in self._reader.withdrawn_records(person, topic):
+    def _erase_withdrawn(self, person: Scope, topic: str | None, before: int) -> None:
+        """What was kept of the person in curated memory by then, or only about the topic; what was said stays said."""
+        for scope, record in self._reader.withdrawn_records(person, topic, before):
             plan = self._eraser.plan(
                 scope, "record", record, reason="consent was withdrawn", keep_evidence=True
             )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from mnemolog._asking import Asking
+from mnemolog._asking import Asking, is_foreign
 from mnemolog._guard import Guard, without_session
 from mnemolog._reading import Reader, Stated, Views
 from mnemolog._recalling import MAX_QUERY, Found
@@ -371,7 +371,7 @@ def record_entry(record: Record, text: str, session: str | None) -> Entry:
         layer = Layer.REFERENCE
     elif _is_rule(record):
         layer = Layer.BOOT
-    foreign = record.trust <= Tier.UNTRUSTED_TOOL and record.session != session
+    foreign = is_foreign(record, session)
     return Entry(
         record.id,
         record.version,

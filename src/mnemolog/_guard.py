@@ -28,6 +28,11 @@ class Guard:
         self.store.enter()
         self.check(action, scope)
 
+    @property
+    def reviews(self) -> bool:
+        """Whether the principal's role may decide about what waits."""
+        return Action.REVIEW in ALLOWED[self.principal.role]
+
     def check(self, action: Action, scope: Scope) -> None:
         """As `enter`, for one of many that were entered together."""
         if not isinstance(scope, Scope):

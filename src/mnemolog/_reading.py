@@ -18,7 +18,7 @@ from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionPar
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.gate.wording import which
-from mnemolog.domain.principal import ALLOWED, Action, levels_asked
+from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
@@ -243,12 +243,12 @@ class Reader:
         others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
         return [self.handed(one, view) for one in others if self.may_read(one)]
 
-    def withdrawn_records(self, person: Scope, topic: str | None) -> list[tuple[Scope, str]]:
-        """The records of a person, or those of them about a topic, each with its scope."""
+    def withdrawn_records(self, person: Scope, topic: str | None, before: int) -> list[tuple[Scope, str]]:
+        """What a person had in memory before a position, or what of it is about a topic, each with its scope."""
         asked = replace(person, organization=ANY, project=ANY)
         with self._view("curated", asked, None, frozenset()) as view:
             theirs = [number for number, ids in view.scopes.items() if ids.user is not None]
-            found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic)
+            found = gate_reads.of_topic(view.conn, self._store.curated, theirs, topic, before)
             return [(self._store.vault.names(view.scopes[scope]), record) for record, scope in found]
 
     def whole(self, view: View, record_ids: Collection[str], now: datetime) -> list[Record]:
@@ -297,7 +297,7 @@ class Reader:
     def _told(self, step: Step) -> Step:
         """A step with the name of who did it; without its words where only those who review may read them."""
         actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
-        if step.effect in _UNTOLD and not self._reviews:
+        if step.effect in _UNTOLD and not self._guard.reviews:
             return replace(step, actor=actor, content=None, reason=None)
         return replace(step, actor=actor, reason=self._hidden(step.reason))
 
@@ -305,12 +305,8 @@ class Reader:
         """A reason that somebody gave, as it may be shown."""
         return None if said is None else self._store.gate.masking.text(said)
 
-    @property
-    def _reviews(self) -> bool:
-        return Action.REVIEW in ALLOWED[self._guard.principal.role]
-
     def _is_told(self, record: Record) -> bool:
-        return record.status is not Status.HELD or self._reviews
+        return record.status is not Status.HELD or self._guard.reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         id = ingress.known_id(id)

@@ -20,7 +20,7 @@ from mnemolog.domain.events import (
     Receipt,
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
-from mnemolog.domain.principal import ALLOWED, Action
+from mnemolog.domain.principal import Action
 from mnemolog.domain.records import Record
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
@@ -153,7 +153,7 @@ class Review:
         """Reading the queue may ask for `ANY`; it takes who may also decide."""
         self._guard.enter(Action.READ, scope)
         role = self._guard.principal.role
-        if Action.REVIEW not in ALLOWED[role]:
+        if not self._guard.reviews:
             reason = f"role {role.value} may not review"
             self._guard.refuse(Action.REVIEW, reason, scope)
             raise AccessDenied(f"{role.value} {self._guard.principal.id!r}: {reason}")
@@ -196,8 +196,7 @@ class Review:
     def _open_to(self, one: Outcome, readable: bool) -> Outcome:
         """What was found, without its words where the principal may not see them. readable: whether its record is."""
         kept = readable and one.status in _KEPT
-        reviews = Action.REVIEW in ALLOWED[self._guard.principal.role]
-        if (kept or reviews) and self._reader.may_read_sort(one.kind or "", one.sensitivity):
+        if (kept or self._guard.reviews) and self._reader.may_read_sort(one.kind or "", one.sensitivity):
             return one
         return replace(one, content=None, slot=None, question=None)
 

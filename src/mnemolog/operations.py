@@ -217,8 +217,7 @@ class Operations:
             raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
         head = store.log.head()
         shares = processes is None and head < _WORTH_ALL
-        if processes is None:
-            processes = 0 if head < _WORTH_A_PROCESS else max(1, (os.cpu_count() or 1) - shares)
+        processes = _processes_for(head, shares) if processes is None else processes
         folded = dict.fromkeys(wanted, 0)
 
         def tell(name: str, done: int, of: int) -> None:
@@ -235,9 +234,8 @@ class Operations:
             sizes = {view.file.name: view.bytes for view in store.views.files() if view.live}
             wanted.sort(key=lambda name: -sizes.get(name, 0))
             count, own = min(processes, len(wanted)), here if shares else None
-            rebuild_in_processes(
-                store.path, store.settings, wanted, count, batch_size, tell, own, force=force
-            )
+            place = store.path, store.settings
+            rebuild_in_processes(*place, wanted, count, batch_size, tell, own, force=force)
         else:
             for name in wanted:
                 here(name)
@@ -463,3 +461,8 @@ def _of_the_gate(gate: GateStatus) -> Iterator[str]:
         yield f"{gate.waiting} candidates wait for a person: see `review list`"
     if bursts:
         yield f"{bursts} candidates came in bursts of one origin and are held: see `review list`"
+
+
+def _processes_for(events: int, shares: bool) -> int:
+    """How many rebuild views besides this one, which may be one of them."""
+    return 0 if events < _WORTH_A_PROCESS else max(1, (os.cpu_count() or 1) - shares)

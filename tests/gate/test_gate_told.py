@@ -154,6 +154,23 @@ def test_an_erasure_that_a_withdrawal_asks_for_is_not_lost(tmp_path: Path) -> No
         assert contents(memory, U1) == ["I like tea"]
 
 
+def test_what_was_said_after_a_withdrawal_is_not_erased_with_it(tmp_path: Path) -> None:
+    """It is no memory, and stays in the log, also when the next process looks for what was left to erase."""
+    with open_memory(tmp_path / "data") as memory:
+        memory.operations.adopt_policy(f"{HEALTH}consent: {{on_withdrawal: erase}}\n")
+        person = memory.acting_as(user("u-1"))
+        person.grant_consent(U1, "health")
+        memory.remember(U1, "I have a peanut allergy")
+        person.withdraw_consent(U1, "health")
+        memory.remember(U1, "I have a cat allergy")
+    with open_memory(tmp_path / "data") as memory:
+        said = repr(memory.log(topics={"MemoryStated"}, limit=10))
+        assert "cat" in said and "peanut" not in said
+        assert contents(memory, U1) == []
+        memory.acting_as(user("u-1")).grant_consent(U1, "health")
+        assert contents(memory, U1) == ["I have a cat allergy"]
+
+
 def test_a_withdrawal_under_another_policy_erases_nothing(tmp_path: Path) -> None:
     """What was only hidden stays so when a later policy would have erased it."""
     with open_memory(tmp_path / "data") as memory:
