@@ -51,7 +51,7 @@ from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.reranking import Reranker, Reranking
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
-from mnemolog.projections.supervision import Background
+from mnemolog.projections.supervision import Background, Foreground
 from mnemolog.projections.turn_tables import TurnTables
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
@@ -101,6 +101,7 @@ class Store:
     extractors: Sequence[Extractor] = (Rules(),)
     policy: Policy = DEFAULT_POLICY
     reranking: Reranking = field(default_factory=lambda: Reranking(None))
+    foreground: Foreground = field(default_factory=Foreground)
     position: int = 0
     """How far the log is known to be committed: never too far, for a moment perhaps not far enough."""
     zones: dict[str, tzinfo | None] = field(default_factory=dict)
@@ -132,6 +133,7 @@ class Store:
     def enter(self) -> None:
         """What every call does first: raise as `check_open`, and take up what other processes have done."""
         self.check_open()
+        self.foreground.touch()
         self.look_around()
 
     def committed(self, position: int) -> None:
@@ -208,7 +210,7 @@ class Store:
 
     def _start(self) -> None:
         for one in self.backgrounds():
-            one.start()
+            one.start(self.foreground)
 
     def backgrounds(self) -> Iterator[Background]:
         """What keeps up with the log: the views first, then what is derived."""

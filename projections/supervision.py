@@ -13,6 +13,10 @@ from mnemolog.projections.parking import reason_of
 
 _HELD: Final = 0.02
 """Seconds between two looks of a held thread."""
+_QUIET: Final = 0.02
+"""Seconds without a call after which work in the background goes on,"""
+_PATIENCE: Final = 0.25
+"""and seconds that a step of it waits for that at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,36 @@ class Supervisor:
             self.trouble = Trouble(self.trouble.crashes, self.trouble.last_error)
 
 
+class Foreground:
+    """What somebody waits for: while it lasts, and for a moment after, work in the background begins nothing new.
+
+    One interpreter runs one thread at a time: every wait of a read for the disk would else hand it to such work.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._running, self._last = Lock(), 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._running -= 1
+            self._last = time.monotonic()
+
+    def touch(self) -> None:
+        """A call has begun: what follows it is likely to be waited for, too."""
+        self._last = time.monotonic()
+
+    def give_way(self, stopping: Event) -> None:
+        """Return once it is quiet, when `stopping` is set, and after a while in any case: calls may never stop."""
+        deadline = time.monotonic() + _PATIENCE
+        while (now := time.monotonic()) < deadline and (self._running or now - self._last < _QUIET):
+            if stopping.wait(_QUIET):
+                return
+
+
 class Background:
     """Repeats `step` in a daemon thread until it is stopped; one that crashes comes again after a while.
 
@@ -70,6 +104,7 @@ class Background:
         self._name, self._step, self._wake = name, step, wake
         self._stopping, self._held, self._turn = Event(), Event(), Lock()
         self._thread: Thread | None = None
+        self._foreground = Foreground()
         self.supervisor = Supervisor(*backoff)
 
     @property
@@ -85,9 +120,10 @@ class Background:
         """What went wrong since the start."""
         return self.supervisor.trouble
 
-    def start(self) -> None:
-        """Begin, or begin again. Nothing happens where it runs."""
+    def start(self, foreground: Foreground | None = None) -> None:
+        """Begin, or begin again, giving way to these calls. Nothing happens where it runs."""
         if not self.running:
+            self._foreground = foreground or self._foreground
             self._stopping.clear()
             self._thread = Thread(target=self._run, name=f"mnemolog-{self._name}", daemon=True)
             self._thread.start()
@@ -117,6 +153,7 @@ class Background:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            self._foreground.give_way(self._stopping)
             try:
                 with self._turn:
                     held = self.held

@@ -69,6 +69,7 @@ class Views:
         self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
 
     def __enter__(self) -> Views:
+        self._stack.enter_context(self._guard.store.foreground)
         return self
 
     def __exit__(self, *error: object) -> None:
