@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlalchemy import Connection
@@ -30,8 +30,8 @@ class LexicalIndex(Protocol):
     def drop(self, conn: Connection) -> None:
         """Remove the tables."""
 
-    def add(self, conn: Connection, docs: Sequence[LexicalDocument]) -> None:
-        """Index new documents. To change one, remove it first."""
+    def add(self, conn: Connection, docs: Iterable[LexicalDocument]) -> None:
+        """Index new documents. To change one, remove it first. To make them must not need the connection."""
 
     def remove(self, conn: Connection, docs: Sequence[LexicalDocument]) -> int:
         """Remove documents, given with the tokens they were added with; absent ones are passed over.

@@ -182,7 +182,7 @@ class Turns:
             row_of = itemgetter(*(column.name for column in table.columns))
             insert_rows(conn, table, [row_of(values) for values in rows_of_table])
         insert_rows(conn, SUBJECTS, subjects)
-        self.index.add(conn, [doc for values in rows[TURNS] if (doc := self._document(values))])
+        self.index.add(conn, (doc for values in rows[TURNS] if (doc := self._document(values))))
 
     def _place(self, conn: Connection, recorded: Recorded) -> tuple[Table, Values] | None:
         """The table and the row of an event; None where it leaves none."""

@@ -35,10 +35,16 @@ def copy_into(
 
 
 def copy_packed(conn: Connection, statement: str, rows: Iterable[bytes]) -> None:
-    """The same with rows that are packed already: the number of columns, then length and bytes of each."""
+    """The same with rows that are packed already: the number of columns, then length and bytes of each.
+
+    Each piece is on its way while the next one is made.
+    """
     driver: Any = conn.connection.driver_connection
     with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.write(b"".join((_HEADER, *rows, _TRAILER)))
+        copy.write(_HEADER)
+        for piece in rows:
+            copy.write(piece)
+        copy.write(_TRAILER)
 
 
 @lru_cache(maxsize=256)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from sqlalchemy import Connection
@@ -33,6 +33,10 @@ _ROW = [
     *(("b4", ">i4"), ("times", ">i4")),
 ]
 """A posting as COPY takes it: how many columns there are, then bytes and value of each."""
+_AT_ONCE: Final = 250
+"""Documents whose postings are sent together: the server enters them while the next ones are made."""
+_HASHES: Final = 65_536
+"""How many hashes of words are remembered."""
 
 
 class PostgresLexicalIndex:
@@ -61,22 +65,25 @@ class PostgresLexicalIndex:
         for table in (self._postings, self._docs, self._scopes):
             conn.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
 
-    def add(self, conn: Connection, docs: Sequence[LexicalDocument]) -> None:
+    def add(self, conn: Connection, docs: Iterable[LexicalDocument]) -> None:
         """Index new documents. To change one, remove it first."""
-        if not docs:
+        added: list[tuple[int, int, int, int]] = []
+        packed = _packed_all(docs, added)
+        first = next(packed, None)
+        if first is None:
             return
+        copy_packed(
+            conn,
+            f"COPY {self._postings} (term, doc, scope, times) FROM STDIN (FORMAT BINARY)",
+            chain((first,), packed),
+        )
         copy_into(
             conn,
             f"COPY {self._docs} (doc, scope, length, checksum) FROM STDIN (FORMAT BINARY)",
             ("int8", "int4", "int4", "int8"),
-            [(doc, scope, len(tokens), _checksum(tokens)) for doc, scope, tokens in docs],
+            added,
         )
-        copy_packed(
-            conn,
-            f"COPY {self._postings} (term, doc, scope, times) FROM STDIN (FORMAT BINARY)",
-            [_packed(docs)],
-        )
-        self._count(conn, docs, 1)
+        self._count(conn, [(scope, length) for _, scope, length, _ in added], 1)
 
     def remove(self, conn: Connection, docs: Sequence[LexicalDocument]) -> int:
         """Remove documents, given with the tokens they were added with; absent ones are passed over."""
@@ -89,7 +96,7 @@ class PostgresLexicalIndex:
                 )
         if present:
             places = [
-                (scope, _hashed(term), doc)
+                (scope, _hashed[term], doc)
                 for doc, scope, tokens in present
                 for term in dict.fromkeys(tokens)
             ]
@@ -102,7 +109,7 @@ class PostgresLexicalIndex:
                 (scopes, terms, numbers),
             )
             conn.exec_driver_sql(f"DELETE FROM {self._docs} WHERE doc = ANY(%s)", ([d.doc for d in present],))
-            self._count(conn, present, -1)
+            self._count(conn, [(scope, len(tokens)) for _, scope, tokens in present], -1)
         return len(present)
 
     def matches(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Matches:
@@ -110,12 +117,12 @@ class PostgresLexicalIndex:
         scopes = sorted(set(scopes))
         docs, tokens = self._statistics(conn, scopes)
         terms = list(dict.fromkeys(terms))
-        counts: dict[int, dict[int, int]] = {_hashed(term): {} for term in terms}
+        counts: dict[int, dict[int, int]] = {_hashed[term]: {} for term in terms}
         lengths: dict[int, int] = {}
         for term, doc, times, length in self._found(conn, scopes, list(counts)):
             counts[term][doc] = times
             lengths[doc] = length
-        return Matches(docs, tokens, {term: counts[_hashed(term)] for term in terms}, lengths)
+        return Matches(docs, tokens, {term: counts[_hashed[term]] for term in terms}, lengths)
 
     def postings(self, conn: Connection, scopes: Sequence[int], terms: Sequence[str]) -> Postings:
         """The same as arrays, by the places of the terms, without lengths."""
@@ -157,7 +164,7 @@ class PostgresLexicalIndex:
 
     def optimize(self, conn: Connection) -> None:
         """Forget the words that were hashed here. What was deleted leaves the tables when they are rewritten."""
-        _hashed.cache_clear()
+        _hashed.clear()
 
     def _found(self, conn: Connection, scopes: Sequence[int], terms: Sequence[int]) -> Sequence[Any]:
         """Term, document, how often, length of the document; in the order in which documents were numbered."""
@@ -186,11 +193,12 @@ class PostgresLexicalIndex:
         sql = f"SELECT doc, scope, length, checksum FROM {self._docs} WHERE doc = ANY(%s)"
         return {row[0]: (row[1], row[2], row[3]) for row in conn.exec_driver_sql(sql, (list(docs),))}
 
-    def _count(self, conn: Connection, docs: Sequence[LexicalDocument], sign: int) -> None:
+    def _count(self, conn: Connection, docs: Sequence[tuple[int, int]], sign: int) -> None:
+        """docs: scope and length of each."""
         numbers, tokens = Counter[int](), Counter[int]()
-        for _, scope, words in docs:
+        for scope, length in docs:
             numbers[scope] += sign
-            tokens[scope] += sign * len(words)
+            tokens[scope] += sign * length
         scopes = sorted(numbers)
         conn.exec_driver_sql(
             f"INSERT INTO {self._scopes} AS s SELECT * FROM unnest(%s::integer[], %s::bigint[], %s::bigint[])"
@@ -207,7 +215,7 @@ def _postings(
     from mnemolog.projections.postings import posted
 
     scopes = sorted(set(scopes))
-    values = (scopes, [_hashed(term) for term in terms], scopes) * len(indexes)
+    values = (scopes, [_hashed[term] for term in terms], scopes) * len(indexes)
     asked = ", ".join(index._posted(number) for number, index in enumerate(indexes))
     row = list(conn.exec_driver_sql(f"SELECT * FROM {asked}", values).one())
     return [
@@ -220,28 +228,50 @@ def _checksum(tokens: Sequence[str]) -> int:
     return crc32(" ".join(tokens).encode())
 
 
+def _packed_all(docs: Iterable[LexicalDocument], added: list[tuple[int, int, int, int]]) -> Iterator[bytes]:
+    """The postings of some documents after the other; the rows of the documents are noted in `added`."""
+    rest = iter(docs)
+    while some := list(islice(rest, _AT_ONCE)):
+        added += [(doc, scope, len(tokens), _checksum(tokens)) for doc, scope, tokens in some]
+        yield _packed(some)
+
+
 def _packed(docs: Sequence[LexicalDocument]) -> bytes:
     """All postings of these documents, in the order of their index: to fill it costs the server a third less."""
     import numpy as np
 
-    terms, times, sizes = list[int](), list[int](), list[int]()
-    for _, _, tokens in docs:
-        counts = Counter(tokens)
-        terms.extend(map(_hashed, counts))
-        times.extend(counts.values())
-        sizes.append(len(counts))
-    doc, scope = (np.repeat([each[at] for each in docs], sizes) for at in (0, 1))
-    term = np.array(terms, np.int64)
-    order = np.lexsort((doc, term, scope))
-    rows = np.empty(len(terms), _ROW)
-    rows["columns"], rows["term"], rows["times"] = 4, term[order], np.array(times, np.int32)[order]
-    rows["doc"], rows["scope"] = doc[order], scope[order]
+    numbers, scopes, tokens = zip(*docs, strict=True)
+    words = list(chain.from_iterable(tokens))
+    terms, term = np.unique(
+        np.fromiter(map(_hashed.__getitem__, words), np.int64, len(words)), return_inverse=True
+    )
+    number, scope = np.array(numbers, np.int64), np.array(scopes, np.int64)
+    order = np.lexsort((number, scope))
+    number, scope = number[order], scope[order]
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rank = np.cumsum(np.concatenate(([0], scope[1:] != scope[:-1])))
+    # A document's place tells its scope, too: one number for scope, term and document.
+    at = np.repeat(place, [len(each) for each in tokens])
+    posting, times = np.unique((rank[at] * len(terms) + term) * len(docs) + at, return_counts=True)
+    posting, at = np.divmod(posting, len(docs))
+    rows = np.empty(len(at), _ROW)
+    rows["columns"], rows["term"], rows["times"] = 4, terms[posting % max(1, len(terms))], times
+    rows["doc"], rows["scope"] = number[at], scope[at]
     for bytes_of, column in {"b1": "term", "b2": "doc", "b3": "scope", "b4": "times"}.items():
         rows[bytes_of] = rows.dtype[column].itemsize
     return rows.tobytes()
 
 
-@lru_cache(maxsize=65_536)
-def _hashed(term: str) -> int:
-    """64 bits of a term. Two terms of one scope that share them are rarer than a damaged disk."""
-    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "big", signed=True)
+class _Hashes(dict[str, int]):
+    """Term → 64 bits of it. Two terms of one scope that share them are rarer than a damaged disk."""
+
+    def __missing__(self, term: str) -> int:
+        if len(self) >= _HASHES:
+            self.clear()
+        found = int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "big", signed=True)
+        self[term] = found
+        return found
+
+
+_hashed: Final = _Hashes()

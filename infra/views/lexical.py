@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -55,8 +55,9 @@ class SqliteLexicalIndex:
         for table in (self._vocabulary, self._fts, self._docs, self._scopes):
             conn.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
 
-    def add(self, conn: Connection, docs: Sequence[LexicalDocument]) -> None:
+    def add(self, conn: Connection, docs: Iterable[LexicalDocument]) -> None:
         """Index new documents. To change one, remove it first."""
+        docs = list(docs)
         if not docs:
             return
         texts = [(doc, _text(scope, tokens)) for doc, scope, tokens in docs]
