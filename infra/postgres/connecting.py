@@ -146,6 +146,14 @@ def escaped(row: Sequence[Any]) -> list[Any]:
     return [_escaped(value) if isinstance(value, str) else value for value in row]
 
 
+def escaped_texts(texts: Sequence[str | None]) -> Sequence[str | None]:
+    """The same texts as they can be stored; most often just these."""
+    together = "".join(filter(None, texts))
+    if _NUL in together or _ESCAPE in together:
+        return [text and _escaped(text) for text in texts]
+    return texts
+
+
 def is_gone(error: BaseException | None) -> bool:
     """Whether there is no connection, or none any more."""
     # 08: connection exceptions; 57P: the server is told to stop, or starts; what it never heard of has no state.

@@ -128,6 +128,24 @@ def test_texts_with_nul_are_stored(opener: Opener) -> None:
     assert log.verify() == 4
 
 
+def test_many_at_once_are_stored_as_one_by_one(opener: Opener) -> None:
+    """Whatever is in their texts, with a key or without; by a writer that is alone, and by one that is not."""
+    log, other = opener(), opener()
+    texts = ["a\x00b", "\ue000", "\x00\ue000\x001", "집에 🦊", "plain", ""]
+    for turn in range(3):
+        keys = [f"{turn}/{text}" if number % 2 else None for number, text in enumerate(texts)]
+        drafts = [draft(text, stream=f"s{text}", key=key) for text, key in zip(texts, keys, strict=True)]
+        log.append(drafts)
+        for text, key in zip(texts, keys, strict=True):
+            found = log.read_stream(f"s{text}", after_version=turn)
+            assert [(each.event, each.envelope.key) for each in found] == [(TurnRecorded("user", text), key)]
+        again = log.append([each for each in drafts if each.key is not None])
+        assert [receipt.duplicate for receipt in again] == [True] * 3
+        if turn:
+            other.append([draft("another")])
+    assert log.verify() == 20
+
+
 # Connections that break --------------------------------------------------------------------------------------------
 
 
