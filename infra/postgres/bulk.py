@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import Boolean, Connection, Float, Integer, Table
 from sqlalchemy.types import TypeEngine
 
-from mnemolog.infra.postgres.connecting import escaped, let_text_be
+from mnemolog.infra.postgres.connecting import escaped, let_text_be, must_be_escaped
 
 _HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER: Final = b"\xff\xff"
@@ -30,8 +31,16 @@ def copy_into(
         let_text_be(cursor.adapters)
         with cursor.copy(statement) as copy:
             copy.set_types(types)
-            for row in rows:
-                copy.write_row(escaped(row))
+            for row in _stored(types, rows):
+                copy.write_row(row)
+
+
+def _stored(types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
+    """The same rows; where a text cannot be stored as it is, with texts as they can be."""
+    texts = [itemgetter(at) for at, kind in enumerate(types) if kind == "text"]
+    if any(must_be_escaped(map(text_of, rows)) for text_of in texts):
+        return map(escaped, rows)
+    return rows
 
 
 def copy_packed(conn: Connection, statement: str, rows: Iterable[bytes]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
 from zlib import crc32
@@ -148,10 +148,13 @@ def escaped(row: Sequence[Any]) -> list[Any]:
 
 def escaped_texts(texts: Sequence[str | None]) -> Sequence[str | None]:
     """The same texts as they can be stored; most often just these."""
+    return [text and _escaped(text) for text in texts] if must_be_escaped(texts) else texts
+
+
+def must_be_escaped(texts: Iterable[str | None]) -> bool:
+    """Whether one of them cannot be stored as it is. All at once, since hardly one ever is."""
     together = "".join(filter(None, texts))
-    if _NUL in together or _ESCAPE in together:
-        return [text and _escaped(text) for text in texts]
-    return texts
+    return _NUL in together or _ESCAPE in together
 
 
 def is_gone(error: BaseException | None) -> bool:
