@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, Protocol
 
@@ -327,7 +327,9 @@ class _Opened:
 
 def _closed(recorded: Recorded) -> Recorded:
     """As the log gives it to who wants no bodies."""
-    return recorded if isinstance(recorded.event, Undecodable) else replace(recorded, event=None)
+    if isinstance(recorded.event, Undecodable):
+        return recorded
+    return Recorded(recorded.position, recorded.envelope, None)
 
 
 def _chain(deliveries: Sequence[Delivery]) -> list[Delivery]:
