@@ -8,7 +8,6 @@ from typing import Any, Final
 from psycopg import Cursor
 
 from mnemolog.infra.log.storage import StoredRow
-from mnemolog.infra.postgres.arrays import Packed, blobs, numbers, texts
 
 _COLUMNS: Final = "position, originator_id, originator_version, topic, key, leaf, state"
 
@@ -50,13 +49,8 @@ def append(c: Cursor[Any], table: str, rows: Sequence[StoredRow], first: int) ->
         call = f"SELECT {table}_append(%b, %s, %b, %s, %s, %b, %b)"
         c.execute(call, (first - 1, *rows[0]))
     else:
+        columns = [list(column) for column in zip(*rows, strict=True)]
         call = f"SELECT {table}_append(%b, %b::text[], %b::bigint[], %b::text[], %b::text[], %b::bytea[], %b::bytea[])"
-        c.execute(call, (first - 1, *arrays_of(rows)))
+        c.execute(call, (first - 1, *columns))
     row = c.fetchone()
     return row is not None and row[0] is not None
-
-
-def arrays_of(rows: Sequence[StoredRow]) -> list[Packed]:
-    """The columns of rows, one array each."""
-    streams, versions, topics, keys, leaves, states = zip(*rows, strict=True)
-    return [texts(streams), numbers(versions), texts(topics), texts(keys), blobs(leaves), blobs(states)]

@@ -146,11 +146,6 @@ def escaped(row: Sequence[Any]) -> list[Any]:
     return [_escaped(value) if isinstance(value, str) else value for value in row]
 
 
-def escaped_texts(texts: Sequence[str | None]) -> Sequence[str | None]:
-    """The same texts as they can be stored; most often just these."""
-    return [text and _escaped(text) for text in texts] if must_be_escaped(texts) else texts
-
-
 def must_be_escaped(texts: Iterable[str | None]) -> bool:
     """Whether one of them cannot be stored as it is. All at once, since hardly one ever is."""
     together = "".join(filter(None, texts))
