@@ -33,7 +33,7 @@ _ROW = [
     *(("b4", ">i4"), ("times", ">i4")),
 ]
 """A posting as COPY takes it: how many columns there are, then bytes and value of each."""
-_AT_ONCE: Final = 250
+_AT_ONCE: Final = 500
 """Documents whose postings are sent together: the server enters them while the next ones are made."""
 _HASHES: Final = 65_536
 """How many hashes of words are remembered."""
