@@ -24,7 +24,8 @@ from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
-    from mnemolog._reading import Reader, Views
+    from mnemolog._reading import Reader
+    from mnemolog._views import Views
     from mnemolog.projections.hybrid import HybridSearch
 
 MAX_K: Final = 1_000
@@ -165,7 +166,7 @@ class Recaller:
             kinds=self._readable(None if asked.kinds is None else kinds),
             author=ingress.optional(asked.author, "author"),
             tool=ingress.optional(asked.tool, "tool"),
-            slot=asked.slot,
+            slot=None if asked.slot is None else ingress.slot(asked.slot),
             status=None if asked.status is None else frozenset(map(status_named, status)),
             since_us=since,
             until_us=until,

@@ -21,11 +21,12 @@ from mnemolog._stating import Acting, Correcting, Stater
 from mnemolog._tokens import Tokenizer
 from mnemolog._working import Desk
 from mnemolog._writing import About, Writer
+from mnemolog.domain import ingress
 from mnemolog.domain.errors import MnemologError, NotFound
 from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
-from mnemolog.domain.scope import Scope, ScopeIds
+from mnemolog.domain.scope import Scope, ScopeIds, a_scope
 from mnemolog.infra.compose import Parts, Store, open_store
 from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
@@ -465,14 +466,14 @@ class Memory:
     def names(self, ids: ScopeIds) -> Scope:
         """The external names behind the ids of a recorded scope; an erased name stays its id."""
         self._guard.enter_log()
-        if not self._guard.sees(ids):
+        if not self._guard.sees(ScopeIds(a_scope(ids, "ids"))):
             raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
 
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""
         self._guard.enter_log()
-        return self._store.log.wait(after, timeout)
+        return self._store.log.wait(ingress.whole(after, "after"), ingress.seconds(timeout, "timeout"))
 
     # Erasing ---------------------------------------------------------------------------------------------------
 

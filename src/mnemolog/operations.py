@@ -50,6 +50,8 @@ _WORTH_A_PROCESS = 5_000
 """Events from which a rebuild gains more than another process costs to start,"""
 _WORTH_ALL = 100_000
 """and from which this process leaves all of it to others, so that its readers need not wait."""
+_MOST = 1_000_000
+"""Events of a batch, or processes, that can be asked for."""
 _LOCAL_BLOBS = (
     "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
 )
@@ -193,7 +195,7 @@ class Operations:
         if ingress.short(name, "name") == "index":
             self._store.vectors.rebuild_index()
             return
-        self._store.runner.rebuild(name, batch_size, progress, force=force)
+        self._store.runner.rebuild(name, _a_count(batch_size, "batch_size"), progress, force=force)
 
     def rebuild_all(
         self,
@@ -212,6 +214,7 @@ class Operations:
         """
         self._guard.enter_store(Action.OPERATE)
         store = self._store
+        processes, batch_size = _a_count(processes, "processes", 0), _a_count(batch_size, "batch_size")
         wanted = list(dict.fromkeys(ingress.texts(names or store.runner.names(), "names")))
         if unknown := set(wanted) - set(store.runner.names()):
             raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
@@ -461,6 +464,10 @@ def _of_the_gate(gate: GateStatus) -> Iterator[str]:
         yield f"{gate.waiting} candidates wait for a person: see `review list`"
     if bursts:
         yield f"{bursts} candidates came in bursts of one origin and are held: see `review list`"
+
+
+def _a_count(value: int | None, what: str, least: int = 1) -> int | None:
+    return None if value is None else ingress.whole(value, what, least, _MOST)
 
 
 def _processes_for(events: int, shares: bool) -> int:
