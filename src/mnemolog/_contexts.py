@@ -28,6 +28,7 @@ from mnemolog.domain.context import (
     TokenCounter,
     estimate_tokens,
     scaled,
+    told_once,
 )
 from mnemolog.domain.errors import ErasedScope, InvalidInput
 from mnemolog.domain.events import ContextAssembled, Receipt
@@ -293,6 +294,7 @@ class Contexts:
             if head == seen:
                 break
             made, seen = self._still_right(asked, made), head
+        made = replace(made, left_out=told_once(made.left_out))
         return Context(made.body, made.state, self._receipt(asked, made, incomplete))
 
     def _still_right(self, asked: Asked, made: Assembly) -> Assembly:

@@ -104,6 +104,14 @@ class Guard:
         if found:
             self.store.log.append([self.note(refused, tenant) for tenant in sorted(found, key=Scope.encode)])
 
+    def missed(self, action: Action, stored: ScopeIds, scope: Scope | None = None) -> None:
+        """An id that a call named is not in its scope: a refusal where the principal may not see it, else a slip.
+
+        The caller is told the same as of an id that nothing has.
+        """
+        if not self.sees(stored):
+            self.refuse(action, "the id is not in the caller's scope", scope)
+
     def note(self, event: Event, of: ScopeIds) -> Draft:
         """A draft of a governance event, in its tenant's own stream and under the tenant's own key."""
         tenant = ScopeIds(of.at(()))

@@ -211,6 +211,7 @@ class Reader:
             peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
             peers = [peer for peer in peers if self.may_read(peer) and self._is_told(peer)]
             if record_id not in {peer.id for peer in peers}:
+                self.require(scope, record_id)
                 raise NotFound(f"no record {record_id} in this scope")
             steps = [
                 step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
@@ -302,7 +303,7 @@ class Reader:
     def require(self, scope: Scope, id: str) -> CatalogRow:
         """The event (or the last event of the record) with this id, if the caller's scope sees it.
 
-        Raises NotFound else; that it exists elsewhere is recorded as a refusal, and not told.
+        Raises NotFound else; that it exists where the principal may not look is recorded as a refusal, and not told.
         """
         id = ingress.known_id(id)
         with self._store.runner.read("catalog") as conn:
@@ -311,7 +312,7 @@ class Reader:
             envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
             if self._is_seen(scope, envelope.scope, row.erased):
                 return row
-            self._guard.refuse(Action.READ, "the id is not in the caller's scope", scope)
+            self._guard.missed(Action.READ, envelope.scope, scope)
         raise NotFound(f"no event or record {id} in this scope")
 
     def _is_seen(self, scope: Scope, stored: ScopeIds, erased: bool) -> bool:

@@ -373,7 +373,8 @@ class Memory:
         exact: levels that must equal the scope's, absence included; True for all. A level may be `ANY`.
         kinds: turn, chunk, tool_call, tool_result and kinds of records. author, tool: of turns; slot, status: of
         records. history: superseded records too. What the query says of time ("last week", "지난주") is a bound in
-        the zone of the session, else of `now`; without such turns, and for dates and years, it only lifts.
+        the zone of the session, else of `now`; without such turns, and for dates and years, it only lifts. A query
+        without anything in it is refused (InvalidInput): `records` and `log` list.
         """
         self._guard.enter(Action.READ, scope)
         hits = self._reader.recall(scope, query, k, Asked(**asked))
@@ -394,7 +395,7 @@ class Memory:
         """What the agent should read before it answers, the most binding first, the present state last.
 
         budget: tokens that `context.text` may have; or window: tokens of the model, of which the policy gives a
-        share. Entries are whole or absent. The receipt is in the log.
+        share. Entries are whole or absent. The receipt is in the log. query: may be empty, where nothing is asked yet.
         layers: only some of boot, tools, memory, session; what the others do not use is theirs.
         tokenizer: counts tokens (or has `encode`, as tiktoken's do); an estimate on the safe side where not given.
         """

@@ -296,20 +296,33 @@ class Operations:
     def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
 
-        The document is an event of the store's own; adopting what decides already is one more event. Views that it
-        decides about are folded anew from position 0 beside the live ones, and readers are switched when it returns.
+        The document is an event of the store's own; the one that decides already adds none, and its receipt is a
+        duplicate's. Views that it decides about are folded anew from position 0 beside the live ones, and readers are
+        switched when it returns.
         """
         self._guard.enter_store(Action.OPERATE)
         from mnemolog.infra.policies import parse_policy, read_policy
 
         text = read_policy(document) if isinstance(document, Path) else ingress.carried(document, "document")
         policy = parse_policy(text)
+        receipt = self._adopted_before(text, policy) or self._adopt(text, policy)
+        self._store.refold(progress)  # also what an adoption that was cut off has left
+        return receipt
+
+    def _adopted_before(self, text: str, policy: Policy) -> Receipt | None:
+        """The receipt of the adoption that decides now, if it was of this document."""
+        found = adopted(self._store.log)
+        if found is None or found.event.document != text or policy.hash != self._store.policy.hash:
+            return None
+        envelope = self._store.log.read_at([found.position], bodies=False)[0].envelope
+        return Receipt(envelope.id, found.position, envelope.stream, envelope.version, duplicate=True)
+
+    def _adopt(self, text: str, policy: Policy) -> Receipt:
         home = self._store.vault.resolve(Scope(WORKER), create=True)
         assert home is not None
         event = PolicyAdopted(text, policy.hash, self._store.policy.hash)
         receipt = self._store.log.append([self._guard.note(event, home)])[0]
         self._store.adopt(policy)
-        self._store.refold(progress)
         return receipt
 
     def audit_record(self, id: str) -> list[Exposure]:

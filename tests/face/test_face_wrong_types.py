@@ -124,3 +124,14 @@ def test_collections_of_every_sort_are_taken(memory: Memory) -> None:
     assert [record.content for record in memory.records(U1, kinds={"fact"}, status=iter(["current"]))] == [
         "메모"
     ]
+
+
+def test_a_recall_asks_something_and_a_context_need_not(memory: Memory) -> None:
+    """A blank query is refused by recall, which takes a time alone; a context is assembled without a question."""
+    memory.record_turn(U1, role="user", content="점심은 국수")
+    for blank in ("", "  ", "\n"):
+        with pytest.raises(InvalidInput, match="query is empty"):
+            memory.recall(U1, blank, since="2020-01-01T00:00Z")
+        assert "점심은 국수" in memory.context(U1, blank, budget=300).text
+    assert [hit.text for hit in memory.recall(U1, "오늘")] == ["점심은 국수"]
+    assert memory.recall(U1, "?!") == []
