@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import Final
@@ -88,6 +88,15 @@ class Foreground:
                 return
 
 
+def stop_all(backgrounds: Iterable[Background]) -> None:
+    """End these threads. Each is asked before the first is waited for: one may sleep through a wake-up for a while."""
+    ending = list(backgrounds)
+    for one in ending:
+        one.ask_to_stop()
+    for one in ending:
+        one.stop()
+
+
 class Background:
     """Repeats `step` in a daemon thread until it is stopped; one that crashes comes again after a while.
 
@@ -128,11 +137,16 @@ class Background:
             self._thread = Thread(target=self._run, name=f"mnemolog-{self._name}", daemon=True)
             self._thread.start()
 
-    def stop(self, timeout: float = 30.0) -> None:
-        """End the thread after its present step, waited for at most `timeout` seconds."""
+    def ask_to_stop(self) -> None:
+        """Let the thread end after its present step, without waiting for it."""
         self._stopping.set()
         if self._thread is not None:
             self._wake()
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End the thread after its present step, waited for at most `timeout` seconds."""
+        self.ask_to_stop()
+        if self._thread is not None:
             self._thread.join(timeout)
             self._thread = None
 

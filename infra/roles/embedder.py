@@ -14,7 +14,7 @@ from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.roles import metrics
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
-from mnemolog.projections.supervision import Trouble
+from mnemolog.projections.supervision import Trouble, stop_all
 
 
 class EmbedderRole:
@@ -33,8 +33,7 @@ class EmbedderRole:
             one.start()
         while not stop.wait(1.0):
             self._store.look_around()
-        for one in self._store.deriving():
-            one.stop()
+        stop_all(self._store.deriving())
 
     def ready(self) -> bool:
         return all(trouble.backoff == 0 for trouble in self._troubles().values())
