@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import Final
@@ -26,6 +26,12 @@ class Trouble:
     crashes: int = 0
     last_error: str | None = None
     backoff: float = 0.0
+
+
+def first_of(troubles: Mapping[str, Trouble]) -> str | None:
+    """What keeps one of several from going on, with its name; None while all work."""
+    found = (f"{name}: {one.last_error}" for name, one in troubles.items() if one.backoff)
+    return next(found, None)
 
 
 class Supervisor:
@@ -119,6 +125,10 @@ class Background:
     @property
     def running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def held(self) -> bool:
