@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Final
 
-from mnemolog.infra.settings import Settings
-
-ON_KAFKA: Final = frozenset({"relay", "ingest", "records", "worker"})
-"""Roles that need Kafka; all need the databases that the settings name."""
 _CONNECT_SECONDS: Final = 3.0
 _EVERY: Final = 5.0
 _EVERY_WHILE_AWAY: Final = 1.0
@@ -50,34 +46,6 @@ def _takes(host: str, port: int) -> bool:
     return True
 
 
-def servers_of(role: str, settings: Settings) -> list[Server]:
-    """The servers that the role needs; without users and passwords. Raises InvalidInput for what names none."""
-    found: list[Server] = []
-    if role in ON_KAFKA and settings.kafka is not None:
-        from mnemolog.infra.kafka.connecting import connection
-
-        pairs = [each.rpartition(":") for each in connection(settings)["bootstrap_servers"]]
-        found.append(Server("Kafka", tuple((host.strip("[]"), int(port)) for host, _, port in pairs)))
-    for url in (settings.database_url, settings.views_database, settings.keys_url):
-        if url is not None:
-            addresses = _of_database(url.get_secret_value())
-            found += [Server("PostgreSQL", addresses)] if addresses else []
-    return list(dict.fromkeys(found))
-
-
-def _of_database(url: str) -> tuple[tuple[str, int], ...]:
-    """None where the client's own defaults say it."""
-    from mnemolog.infra.postgres.connecting import parameters
-
-    given = parameters(url)
-    hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
-    ports = str(given.get("port") or "5432").split(",") * len(hosts)
-    pairs = [(host, int(port or 5432)) for host, port in zip(hosts, ports, strict=False) if host]
-    return tuple(
-        (f"{host}/.s.PGSQL.{port}", 0) if host.startswith("/") else (host, port) for host, port in pairs
-    )
-
-
 class Watch:
     """Looks again and again, also where nothing is to be done and a role would not notice.
 
@@ -112,6 +80,8 @@ class Watch:
     def look(self) -> None:
         """Say what is new."""
         trouble = self._trouble()
+        if trouble is not None and not self._told:
+            self.probe()  # so that it is told by what is away, where something is
         if new := [one for one in self.away if one not in self._told]:
             self._told |= set(new)
             self._say(f"{self._name}: {' and '.join(new)} cannot be reached: it goes on trying")

@@ -34,8 +34,8 @@ def serve(call: Call, role: RoleName, health_port: HealthPort = None) -> None:
 
     Example: mnemolog serve projections --health-port 9464
     """
-    from mnemolog.infra.reaching import servers_of
     from mnemolog.infra.roles import opening
+    from mnemolog.infra.roles.servers import servers_of
     from mnemolog.infra.serving import serve as run
     from mnemolog.infra.settings import Settings
 

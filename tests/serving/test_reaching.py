@@ -13,7 +13,8 @@ from threading import Event, Thread
 import pytest
 
 from mnemolog.infra import reaching
-from mnemolog.infra.reaching import Server, Watch, servers_of
+from mnemolog.infra.reaching import Server, Watch
+from mnemolog.infra.roles.servers import servers_of
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.serving import serve as run_role
 from mnemolog.infra.settings import Settings
