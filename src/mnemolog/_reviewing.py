@@ -9,9 +9,10 @@ from typing import Final, Unpack
 
 from mnemolog._comparing import Comparing
 from mnemolog._guard import Guard
-from mnemolog._reading import Reader, View
+from mnemolog._reading import Reader
 from mnemolog._standing import of_event, of_record
 from mnemolog._stating import Acting, Stater, said
+from mnemolog._views import View
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
