@@ -14,6 +14,7 @@ from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
+from mnemolog._histories import Histories
 from mnemolog._reading import Reader
 from mnemolog._recalling import Asked, Asking
 from mnemolog._reviewing import Review
@@ -54,6 +55,7 @@ class Memory:
         self._guard = Guard(store, principal)
         self._writer = Writer(self._guard)
         self._reader = Reader(self._guard)
+        self._histories = Histories(self._guard, self._reader)
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._batcher = Batcher(self._guard, self._writer, self._stater)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
@@ -440,7 +442,7 @@ class Memory:
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         """Everything that happened to a record and to the others in its slot, oldest first."""
         self._guard.enter(Action.READ, scope)
-        return self._trail.some("history", scope, self._reader.history(scope, record_id))
+        return self._trail.some("history", scope, self._histories.history(scope, record_id))
 
     def read_output(
         self, scope: Scope, event_id: str, start: int = 0, end: int | None = None
