@@ -13,7 +13,16 @@ from mnemolog.domain.events import CandidatesExtracted, MemoryStated, Recorded
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.gate.findings import Finding
 from mnemolog.domain.precedence import Compared, compared
-from mnemolog.domain.records import Act, Evidence, Precedence, Record, Status, Step, microseconds
+from mnemolog.domain.records import (
+    RECORD_KINDS,
+    Act,
+    Evidence,
+    Precedence,
+    Record,
+    Status,
+    Step,
+    microseconds,
+)
 from mnemolog.projections.gate_reads import OutcomeRow
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,7 +67,8 @@ class Explainer:
 
         steps: what happened to all of them.
         """
-        peers, open_ = self._reader.peers(view, record.id)
+        related, open_ = self._reader.peers(view, record.id)
+        peers = [one for one in related if (one.scope, one.group) == (record.scope, record.group)]
         return [
             *_effective(record, steps),
             *self._compared(record, peers, {one.id for one in open_}, steps),
@@ -110,8 +120,9 @@ class Explainer:
     def read(self, record: Record) -> Iterator[Control]:
         """Whether the caller's role may read it."""
         policy, role = self._store.policy.reading, self._guard.principal.role.value
-        kinds = ", ".join(sorted(policy.kinds.get(role, ())))
-        may = record.kind in policy.kinds.get(role, ())
+        read = policy.kinds.get(role, frozenset())
+        kinds = "all" if set(RECORD_KINDS) <= read else ", ".join(sorted(read))
+        may = record.kind in read
         yield Control(
             record.id, "read", f"reading.kinds.{role}: {kinds}", "passed" if may else "stopped", record.kind
         )
