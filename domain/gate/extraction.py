@@ -15,7 +15,7 @@ from typing import Final
 from mnemolog.domain.gate.candidates import Candidate, Source, Span
 from mnemolog.domain.gate.english import ENGLISH
 from mnemolog.domain.gate.korean import KOREAN
-from mnemolog.domain.gate.rules import CONSTRAINT, EPISODE, FACT, PREFERENCE, Language, Rule, group
+from mnemolog.domain.gate.rules import CONSTRAINT, DECISION, EPISODE, FACT, PREFERENCE, Language, Rule, group
 from mnemolog.domain.gate.sentences import HIDDEN, Sentence, clauses, hidden, sentences
 from mnemolog.domain.gate.when import When, when
 
@@ -27,8 +27,9 @@ _LATIN: Final = re.compile("[A-Za-z]")
 _EDGES: Final = " \t,;:\"'“”‘’`()[]"
 _WEEKDAY: Final = re.compile(r"(?:on )?\w+day\s*|[월화수목금토일]요일에?\s*", re.IGNORECASE)
 """On its own it says when something is done, not since when."""
+_SENTENCE: Final = re.compile(r"\s(?:is|are|will|can|must|should|has|have|\w+(?<!s)s)\s")
 _AT: Final = re.compile(r"(?:에는?|부터는?)?\s+")
-_FOR_GOOD: Final = frozenset({"decision", "from then on"})
+_FOR_GOOD: Final = frozenset({DECISION, "from then on"})
 """With constraints and preferences: what is no memory when it is only of the moment."""
 _OWNER: Final = re.compile(r"^(?:my|our|the)\s+", re.IGNORECASE)
 _READERS: Final = frozenset({"user", "assistant", "tool"})
@@ -174,6 +175,8 @@ def _candidate(
 ) -> Candidate | None:
     text, language = found.string, heard.language
     span = _trimmed(text, found.span("v"), language)
+    if rule.relation == DECISION and _SENTENCE.search(text, *span):
+        span = found.start("v"), span[1]  # the article is part of it
     if rule.dated:
         span, time = _without_time(source, text, span, time, language)
     if told := group(found, "t"):

@@ -17,6 +17,8 @@ FACT: Final = "fact"
 PREFERENCE: Final = "preference"
 CONSTRAINT: Final = "constraint"
 EPISODE: Final = "episode"
+DECISION: Final = "decision"
+"""The relation, and the name, of rules for what was decided."""
 
 Whose = Literal["user", "team"]
 Check = Callable[[re.Match[str]], bool]
