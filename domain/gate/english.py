@@ -62,8 +62,8 @@ _TIME_HEAD: Final = _re(r"(?:starting|beginning|effective|as of|as from|from|sin
 
 _JOINT: Final = _re(
     r"(?:(?<!settled)(?<!decided)(?<!decision)(?<!agreed)(?<!now on)(?<!here on)(?<!forward)(?<!future)(?<!henceforth)\s*[,;:–—]\s*|\s+-\s+|(?=\s+(?:and|but|so|because|though|then|also|anyway)\b))"
-    r"(?:\s*\b(?:and|but|so|because|though|then|also|anyway|by the way|btw)\b,?)*\s*"
-    r"(?=(?:i|i['’]m|i['’]ve|my|we|we['’]ve|we['’]re|our|please|(?:(?<=and )|(?<=but )|(?<=so ))(?:it|they)(?: is| are|['’]s|['’]re)|(?:(?<=[:;–—] )|(?<=and )|(?<=so )|(?<=but ))(?:never|always|do not|don['’]t)|from now on|"
+    r"(?:\s*\b(?:and|but|so|because|though|then|also|anyway|by the way|btw|(?<=but )now)\b,?)*\s*"
+    r"(?=(?:i|i['’]m|i['’]ve|my|we|we['’]ve|we['’]re|our|please|(?:(?<=and )|(?<=but )|(?<=so ))(?:it|they)(?: is| are|['’]s|['’]re)|(?<=[:;–—] )(?:never|always|do not|don['’]t)|(?:(?<=, and )|(?<=, so )|(?<=, but ))(?:never|do not|don['’]t)|from now on|"
     r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
 )
 _FILLER: Final = _re(
@@ -82,7 +82,7 @@ _ASKED: Final = _re(
     r"(?:\s+(?:that|this|for (?:later|me|next time)))*"
     r"(?:\s*[:–—]\s*|(?<=that)\s+|(?:,\s*please[:,]?)?\s+(?=(?:i|i['’]m|my|we|our|the (?:[\w'-]+ ){1,4}?(?:is|are|was|has|have|will|must|can))\b))"
     r"|(?:make|take) (?:a )?(?:mental )?note(?: of (?:this|the fact))?(?: that)?[:,\s]\s*|(?:write|jot|note) (?:this|that) down[:,]\s*|remind yourself that\s+|(?:save|store) (?:this|that)(?: (?:for (?:later|next time|me)|please|to memory))*[:,]\s*"
-    r"|for (?:future|your) reference[:,]?\s*|for the record[:,]?\s*|note to self[:,]\s*)(?=\w)"
+    r"|for (?:future|your) reference[:,]?\s*|for the record[:,]?\s*|remember[:,]\s*(?=(?:my|our|we|the)\b)|(?:please keep (?:this|that|it) in mind|keep (?:this|that|it) in mind|(?:log|write|jot|put|file|record|pin|note) (?:this|that|it)(?: down| away| somewhere| in your (?:memory|notes))?)[:,]\s*(?=(?:i|i['’]m|my|our|we|the)\b)|note to self[:,]\s*)(?=\w)"
 )
 """Asks to remember what follows."""
 _NOT_ASKED: Final = _re(r"(?:when|how|why|who|where|what|me|to|the time|those days)\b")
@@ -154,6 +154,13 @@ _STANDING_BEHIND: Final = (
     r"(?:from now on|going forward|moving forward|in (?:the )?future|from here on(?: out)?|from this point (?:on|forward)|every (?:single )?time|each time|at all times|by default|"
     r"unless (?:i|we) (?:say|ask|tell you|state|specify)(?: otherwise)?|until (?:i say otherwise|further notice)|(?:every time|each time|whenever) (?:i|you|we) [^,;]{2,80})"
 )
+_DOES: Final = words(
+    "draft write reply answer respond summarise summarize translate explain show give list quote cite refer format generate create review address mention describe suggest recommend book schedule plan code"
+)
+_OUTPUTS: Final = words(
+    "answer answers reply replies response responses email emails e-mail e-mails message messages summary summaries draft drafts commit commits report reports snippet snippets example examples post posts "
+    "letter letters document documents translation translations list lists table tables chart charts invoice invoices file files function functions test tests query queries page pages paragraph paragraphs section sections"
+)
 _STAFF: Final = (
     r"(?:my [\w-]+ and i|(?:the|our) (?:\w+ )?(?:team|board|company|group|committee|family|management)|we|i)"
 )
@@ -222,6 +229,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("name", Lazy(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
     Rule("name", Lazy(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
          attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
+    Rule("name", Lazy(rf"(?:please |always )*(?:address me as|refer to me (?:only )?as) (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"), attribute="name"),
+    Rule("corrected", Lazy(rf"you (?:wrote|spelled|spelt|have|got|had|put)(?: down)? (?P<w>my|our) (?P<a>[\w' /-]{{2,40}}?) (?:wrong|down wrong|incorrectly)[,;:–—]+ ?(?:it['’]s|it is|it should be) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"), personal=False),
     Rule("name", Lazy(rf"(?:(?:people|friends|everyone|everybody|my friends) (?:all )?calls? me|i go by) (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name",
          fits=(_capitalised("v"),)),
     Rule("home", Lazy(rf"i(?: now)? live in {_V}{_NOT_ANY_MORE}{_END}"), attribute="home", dated=True,
@@ -249,6 +258,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("drives", Lazy(rf"i (?:drive|ride|own|play) (?:an? |the )?{_V}{_END}"), relation="has", fits=(_capitalised("v"),)),
     Rule("has", Lazy(rf"i(?: have|['’]ve got|['’]ve got) (?P<v>(?:an?|one|two|three|four|five|six|\d+) (?:[\w-]+ )?(?:kids?|child|children|sons?|daughters?|brothers?|sisters?|cats?|dogs?)){_END}"),
          relation="has"),
+    Rule("cannot", Lazy(rf"i (?:can['’]t|cannot|can not|do not know how to|don['’]t know how to) (?P<v>drive|swim|cook|dance|sing|ski|ride a bike|read music|code|type|whistle|speak \w+|read \w+|eat \w+(?: \w+)?){_NOT_ANY_MORE}$"), relation="ability", negated=True, confidence=0.8,
+         fits=(lacks("v", r"^eat\b|it$|this$|that$|right now"),)),
     Rule("has not", Lazy(rf"i (?:do not|don['’]t) (?:have|own) (?:an? |any )?(?P<v>[\w' -]{{2,40}}?){_NOT_ANY_MORE}{_END}"), relation="has", negated=True, confidence=0.75,
          fits=(lacks("v", r"^(?:time|idea|clue|the|to|it|that|this|anything|enough|much|many|access|problem|issue|question|plan|choice|patience|energy|strong|preference|opinion)|\b(?:yet|now|today)\b"),)),
     Rule("speaks", Lazy(rf"i speak (?:both )?{_V}{_END}"), relation="speaks", fits=(_capitalised("v"),)),
@@ -261,7 +272,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) no longer (?P<o>[^,;]+?), (?:it['’]s|it is|but|they['’]re) (?:now )?{_V}{_END}"),
          whose="team", personal=False, fits=(_ADJECTIVE,)),
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V} now(?:,? (?:rather than|instead of|not|and not|and no longer) (?P<o>[^;]+?))?{_END}"),
-         whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b|^\w+ing\b|ly$"), lacks("a", _NO_ATTRIBUTE), _people_have_names)),
+         whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b|^\w+ing\b|ly$|\bright$"), lacks("a", _NO_ATTRIBUTE), _people_have_names)),
     Rule("changed", Lazy(rf"(?:we|i)(?:['’]ve| have)?(?: just| recently)? (?:changed|updated|got a new|have a new|switched) (?:(?P<w>my|our|the) )?(?P<a>[\w' /-]{{2,40}}?)[,;:–—-]+ ?(?:(?:and )?(?:the new one is|it is now|it['’]s now|now it['’]s|it['’]s|it is|new one:?|they['’]re now) ){_V}{_END}"),
          personal=False),
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) used to be (?P<o>[^,;]+?),? (?:but |and )?now (?:it['’]s|it is|they['’]re|they are) {_V}{_END}"),
@@ -289,6 +300,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),
          relation="use", whose="team", personal=False, dated=True, fits=(lacks("o", _PRONOUN),)),
     # what is used
+    Rule("replaced", Lazy(rf"(?P<w>we|i)(?:['’]ve| have)?(?: just| recently| now)? (?:dropped|quit|cancelled|canceled|stopped|gave up|left) (?P<o>[^,;]+?) and(?: now)?(?: i| we)?(?: now)?(?: do| use| go to|['’]m on|['’]re on| switched to| moved to| started(?: using)?| took up| work (?:at|for)) {_V}(?: instead)?{_NOT_ANY_MORE}(?: instead)?{_END}"),
+         relation="use", personal=False, dated=True, fits=(lacks("v", _PRONOUN), lacks("o", _PRONOUN))),
     Rule("not used", Lazy(rf"(?P<w>we|i)(?: have|['’]ve)? (?:no longer use|stopped using|don['’]t use|do not use|dropped|ditched|retired|abandoned) {_V}{_NOT_ANY_MORE}{_END}"),
          relation="use", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
     Rule("not supported", Lazy(rf"(?P<w>we)(?: have|['’]ve)? (?:(?:no longer|do not|don['’]t) (?:support|offer|accept|maintain|sell|ship|provide)|stopped (?:supporting|offering|accepting|maintaining|selling|shipping|providing)) {_V}{_NOT_ANY_MORE}{_END}"),
@@ -303,9 +316,11 @@ _RULES: Final[tuple[Rule, ...]] = (
          PREFERENCE, relation="liking"),
     Rule("favourite", Lazy(rf"(?P<w>my|our) (?P<a>(?:all-time )?favou?rite [\w' -]{{2,40}}?) (?:is|are) {_V}{_END}"), PREFERENCE,
          fits=(_ADJECTIVE, lacks("v", r"^(?:when|that|how)\b"), lacks("a", r"\b(?:part|thing)$"))),
+    Rule("prefers", Lazy(r"(?P<v>[\w'-]+(?: [\w'-]+)?) over (?P<o>[\w'-]+(?: [\w'-]+)?),? (?:always|any day(?: of the week)?|every time|for me)$"), PREFERENCE, relation="liking", fits=(lacks("v", _PRONOUN),)),
     Rule("favourite", Lazy(rf"{_V} (?:is|are) (?:(?:by far|easily|definitely|still|probably) )?(?P<w>my|our) (?:all-time )?favou?rites?(?: [\w' -]{{2,40}})?{_END}"), PREFERENCE, relation="liking",
          fits=(lacks("v", _PRONOUN), lacks("v", rf"^{_SUBJECT}|^(?:my|our|his|her|their|which|here)\b"))),
-    Rule("likes", Lazy(rf"i(?: am|['’]m)(?: really| very| quite| more of| much more of| definitely)* (?:an? (?P<v>[\w' -]{{2,30}}?) person)(?: than [^,;]+)?{_END}"), PREFERENCE, relation="liking", confidence=0.8),
+    Rule("likes", Lazy(rf"i(?: am|['’]m)(?: really| very| quite| more of| much more of| definitely)* (?:an? (?P<v>[\w' -]{{2,30}}?) person)(?: than [^,;]+)?{_END}"), PREFERENCE, relation="liking", confidence=0.8,
+         fits=(lacks("v", r"morning|night|evening|early|late|people|very|that|this|bad|good|nice|kind|busy|new|private|different"),)),
     Rule("likes", Lazy(rf"i(?: am|['’]m)(?: really| very| quite| a big| big| huge| a huge| a)* (?:fond of|keen on|into|partial to|fan of) {_V}{_END}"), PREFERENCE, relation="liking", confidence=0.8,
          fits=(lacks("v", _PRONOUN), lacks("v", _PASSING_LIKING))),
     Rule("dislikes", Lazy(rf"i(?: am|['’]m) (?:really )?not (?:really |very |that |too |so )?(?:fond of|keen on|into|big on) {_V}{_NOT_ANY_MORE}{_END}"), PREFERENCE, relation="liking", negated=True,
@@ -352,6 +367,9 @@ _RULES: Final[tuple[Rule, ...]] = (
          CONSTRAINT, relation="rule", negated=True,
          fits=(lacks("v", r"^(?:mind|been|had|heard|seen|thought|again|say never)\b"), lambda found: " " in found["v"])),
     Rule("never", Lazy(rf"(?:please )?stop (?P<v>\w+ing \w+ .{{2,100}}?){_END}"), CONSTRAINT, relation="rule", negated=True),
+    Rule("never", Lazy(rf"it(?:['’]s| is) (?:strictly |absolutely )?(?:forbidden|prohibited|not allowed|never ok(?:ay)?|not ok(?:ay)?|against (?:the|our) (?:rules|policy)) to {_LINE}$"), CONSTRAINT, relation="rule", negated=True),
+    Rule("never", Lazy(rf"i (?:never|do not|don['’]t)(?: ever)? want to (?:see|read|hear|get|find) {_LINE}$"), CONSTRAINT, relation="rule", negated=True, fits=(lacks("v", _PRONOUN),)),
+    Rule("never", Lazy(r"(?P<v>(?!(?:i|we|you|he|she|they|it|this|that)\b)[\w' -]{2,60}? (?:must|may|should|can) (?:never|not) be .{2,80}?)$"), CONSTRAINT, relation="rule", negated=True, confidence=0.75),
     Rule("never", Lazy(rf"(?:nobody|no[- ]one|none of us|none of you)(?: (?:on|in|from|but|except) [\w' ]{{2,30}}?)? (?:is (?:ever )?(?:allowed|permitted|supposed) to|may|can|should|gets to|is to|must)(?: ever)? {_LINE}$"), CONSTRAINT, relation="rule",
          negated=True, personal=False, fits=(lacks("v", r"^(?:be|have|know|tell|say|explain|help|answer|believe|understand|find|see)\b"),)),
     Rule("never", Lazy(rf"(?:please |always )?(?:avoid|refrain from|steer clear of|stay away from) {_LINE}$"), CONSTRAINT, relation="rule", negated=True, confidence=0.85, fits=(lacks("v", _PRONOUN), lambda found: " " in found["v"])),
@@ -363,11 +381,17 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?:you (?:must|should) always|(?:make sure|be sure)(?: that)? (?:you|to) always|always|(?:every time|whenever) you [^,;]+,"
          rf"(?: please| always)?) {_LINE}$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"^(?:\w+ing|\w+[^s]s|full|happy|fun|nice|good|great|glad|lovely|love|just let|a|the|there|here|my|been|had|in|on|at|so|\w+ed)\b"),)),
-    Rule("always", Lazy(rf"(?:{_STANDING}),? (?:please |always |you (?:should|must) (?:always )?|i want you to (?:always )?|make sure (?:to |you )|then )*(?!{_SUBJECT}|never|(?:the|our|my|do not|don['’]t|not)\b){_LINE}$"), CONSTRAINT, relation="rule",
+    Rule("always", Lazy(rf"(?:{_STANDING}),? (?:please |always |you (?:should|must) (?:always )?|i want you to (?:always )?|make sure (?:to |you )|then )*(?!{_SUBJECT}|never|(?:the|our|my|do not|don['’]t|not|just|let me|feel free)\b){_LINE}$"), CONSTRAINT, relation="rule",
          fits=(_orders("v"),)),
     Rule("never", Lazy(rf"(?:{_STANDING}),? (?:please )?(?:never|do not|don['’]t)(?: ever)? {_LINE}$"), CONSTRAINT, relation="rule", negated=True),
     Rule("always", Lazy(rf"(?:i(?:['’]d| would)? (?:always )?(?:want|like|need|expect) you to (?:always )?|please (?:always|make sure (?:to|you) always) |your (?:answers|replies|responses) (?:should|must) always |you(?:['’]re| are) always to ){_LINE}$"), CONSTRAINT,
          relation="rule", confidence=0.8, fits=(lacks("v", r"^(?:know|understand|help|be|have|see|look|check|remember|tell|stop|do|think)\b"), lambda found: re.search(r"always|every|all|each|whenever", found[0], re.IGNORECASE) is not None)),
+    Rule("always", Lazy(rf"(?:when|if) (?:you (?:{_DOES}|are {_DOES}\w*)|i (?:ask|paste|send|say|mention|share|give|request|quote|type|write|post|describe))\b(?!.{{0,60}}?\b(?:the|this|that|it)\b[^,]*,)[^,;]*,(?: please| always| then)* (?!{_SUBJECT}|never|(?:the|our|my|do not|don['’]t|not)\b){_LINE}$"),
+         CONSTRAINT, relation="rule", confidence=0.8, fits=(_orders("v"),)),
+    Rule("never", Lazy(rf"(?:when|if) (?:you {_DOES}|i (?:ask|paste|send|say|mention|share|give|request|quote|type|write|post))\b(?!.{{0,60}}?\b(?:the|this|that|it)\b[^,]*,)[^,;]*,(?: please)? (?:never|do not|don['’]t) {_LINE}$"),
+         CONSTRAINT, relation="rule", negated=True, confidence=0.8),
+    Rule("always", Lazy(rf"(?:please )?(?P<v>(?!{_SUBJECT})\w+ (?:[\w' -]{{1,60}}? )?(?:every|each|all your|all my|all our) (?:single )?(?:{_OUTPUTS})\b.{{0,80}}?)$"), CONSTRAINT, relation="rule", confidence=0.8, fits=(_orders("v"),)),
+    Rule("always", Lazy(rf"(?:please )?(?P<v>(?!{_SUBJECT})\w+ .{{2,80}}? unless (?:i|we) .{{3,60}}?)$"), CONSTRAINT, relation="rule", confidence=0.8, fits=(_orders("v"),)),
     Rule("always", Lazy(r"(?P<v>(?:all|every|each) (?:of )?(?:(?:your|the|my|our) )?[\w' -]{2,40}? (?:should|must|has to|have to|needs? to) .{2,100}?)$"), CONSTRAINT, relation="rule", confidence=0.8),
     Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |always |you (?:should|must) (?:always )?)*"
          rf"(?!(?:i|we|the|my|our|it|there)\b){_LINE}$"), CONSTRAINT, relation="rule"),
@@ -390,7 +414,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("decision", Lazy(rf"(?:let['’]s|we['’]ll|we will|we(?:['’]re| are)) (?:go|going|stick|sticking) with {_V}{_END}"), relation="decision",
          whose="team", confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"^the flow"))),
     # attributes
-    Rule("place", Lazy(rf"(?P<w>our|my|the) (?P<a>(?:[\w'’-]+ ){{0,2}}(?:{_PLACES})) (?:is|are) (?:now )?(?:located |based |hosted )?in (?P<v>[^;,]{{1,60}}?)(?:,? (?:and )?not (?:in )?(?P<o>[^,;]+?))?{_END}"), whose="team",
+    Rule("place", Lazy(rf"(?P<w>our|my|the) (?P<a>(?:[\w'’-]+ ){{0,2}}(?:{_PLACES}))(?: is| are|['’]s) (?:now )?(?:located |based |hosted )?in (?P<v>[^;,]{{1,60}}?)(?:,? (?:and )?not (?:in )?(?P<o>[^,;]+?))?{_END}"), whose="team",
          confidence=0.85, personal=False, fits=(_capitalised("v"),)),
     Rule("attribute", Lazy(rf"(?P<w>our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          confidence=0.85, personal=False, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),

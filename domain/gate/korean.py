@@ -29,11 +29,11 @@ _NO_STATEMENT: Final = _re(
     rf"알기로는?(?=\s|$)|알기론|기억하기로는|듣기로는?(?=\s|$)|듣기론|들은 ?바로는|아마|(?:것|거) ?같|모르겠|모를|[{_WITH_N}{_WITH_L}는] ?듯|걸요?$|(?:[가-힣]나|[{_WITH_N}]가) ?(?:봐|보[네다아])|지도 ?(?:몰|모)|확실하?[진지]|"
     rf"[{_WITH_L}] ?(?:거(?:예요|에요|야|죠|지)|것이|것입|겁니다|까(?!지))|아닐까|글쎄|추측(?:이|인|으로)|혹시"
     # hypothetical
-    rf"|만약|만일|가정하|가정해|[{_WITH_N}다]고 ?(?:치|친|쳐)|상상|텐데|(?:라|다|하게 ?되|(?<!소개)(?<!정리)(?<!요약)하|되|뀌|기|가|오|쓰|이)면(?!\s*(?:안|서))\s|예를 ?들"
+    rf"|만약|만일|가정하|가정해|[{_WITH_N}다]고 ?(?:치|친|쳐)|상상|텐데|(?:라|다|하게 ?되|(?<!소개)(?<!정리)(?<!요약)하|되|뀌|기|가|오|쓰|이)면(?!\s*(?:안|서))\s(?!.*(?:줘요?|주세요)$)|예를 ?들"
     # given up
     r"|려다가?|려고 ?했(?:었)?(?:는데|지만|다가)|뻔했|그만뒀|그만두(?!고)|포기|고려했|관뒀|아니다,? ?(?:됐|아니)|[할볼갈쓸]까 ?(?:했|하다|싶)|할까요"
     # somebody else's words
-    r"|(?:대요|래요|답니다|랍니다|다던데|라던데|다더라|라더라|던데요?)$|(?<=[가-힣])[쓴한된난간운]대$|라고 ?(?:말|쓰여|써|적|나와|나오|되어|돼|했대|하더|하던|그[랬러])|"
+    r"|(?:대요|래요|답니다|(?<!바)랍니다|다던데|라던데|다더라|라더라|던데요?)$|(?<=[가-힣])[쓴한된난간운]대$|라고 ?(?:말|쓰여|써|적|나와|나오|되어|돼|했대|하더|하던|그[랬러])|"
     rf"다고 ?(?:말|들었|하더|하던|그[랬러]|쓰여|써|적|나와)|[{_WITH_N}다]고 ?했(?:어|다|습|던)|맞춤법|번역해|(?:고쳐|다듬어|바꿔|줄여|늘려|손봐|읽어|옮겨|(?:요약|교정|분석|설명|검토|수정)해) ?(?:줘|줘요|주세요|줄래요?)\s?:"
     # jokes
     r"|[ㅋㅎ]{2,}|농담|[😂🤣😜😝🙃😆]"
@@ -42,7 +42,7 @@ _JOKE: Final = _re("농담")
 _TAKEN_BACK: Final = _re(r"아니다,? ?(?:됐|아니)|^됐어|취소(?:할게|야)?$|잊어 ?(?:줘|버려)|없던 ?걸로")
 _CONDITION: Final = _re(r"(?!)")
 _PASSING: Final = _re(
-    r"이번[에엔만 ]|이번 ?(?:건|한|주|달)|지금(?!부터|까지)|오늘|내일|모레|한 ?번만|(?<![가-힣])이 (?:파일|문단|메일|질문|답변|작업|건|줄)|"
+    r"이번[에엔만 ](?!\S*부터)|이번 ?(?:건|한|주|달)|지금(?!부터|까지)|오늘|내일|모레|한 ?번만|(?<![가-힣])이 (?:파일|문단|메일|질문|답변|작업|건|줄)|"
     r"잠깐|당장|일단|우선은|나중에|아직|저녁에 만|걱정"
 )
 _CORRECTS: Final = _re(
@@ -51,10 +51,10 @@ _CORRECTS: Final = _re(
 _BEGINS: Final = _re(r".*(?:부터|까지)(?:는|로)?$")
 
 _ME: Final = r"(?:저는요?|나는|난|전(?=\s)|제가|내가|저도|나도|전(?=,)|(?:저|나)(?!\s?(?:사람|분|친구|남자|여자|건물|가게|집|쪽|애|아이|것|게|건|거))(?=\s))"
-_US: Final = r"(?:우리(?:는|가|도)|우리(?=\s(?:이제|요즘|지금|더 ?이상)\s)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:쪽 )?(?:팀|회사|조직|부서|가족|부부|집|학교|동아리|모임|본부|연구실|학과)(?:은|는|이|가|에서는|에선|도)?)"
+_US: Final = r"(?:우리(?:는|가|도)|(?:우리|저희)(?=\s(?:이제|요즘|지금|더 ?이상)\s)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:쪽 )?(?:팀|회사|조직|부서|가족|부부|집|학교|동아리|모임|본부|연구실|학과)(?:은|는|이|가|에서는|에선|도)?)"
 _JOINT: Final = _re(
-    r"(?:(?P<keep>이고|고|인데|이며|는데|지만|니까|라서|해서|어서|아서),?|(?<=[가-힣\w])[,;:]|\s[–—-])\s+"
-    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)|\S+(?: \S+)?(?:을|를) (?:더 |제일 |가장 )?(?:선호|좋아|싫어)))"
+    r"(?:(?P<keep>이고|고|인데|이며|는데|지만|니까|라서|해서|어서|아서),?|(?<=[가-힣\w])[,;:]|\s[–—-])\s+(?!(?:제|내|우리|저희)(?: [^\s,]+){1,2}(?<![요다야임죠])$)"
+    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|(?:이제|지금은?|요즘은?) \S+ |절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)|\S+(?: \S+)?(?:을|를) (?:더 |제일 |가장 )?(?:선호|좋아|싫어)))"
 )
 _FILLER: Final = _re(
     r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
@@ -71,7 +71,7 @@ _VERB_OF_MEMORY: Final = (
     r"|알아 ?(?:두세요|둬요?|두시면 ?(?:돼요|됩니다)|두시기 ?바랍니다)|염두에 ?(?:둬 ?(?:줘요?|주세요)|둬요?|두세요|두고 (?:\S+ ){0,2}?\S*(?:줘요?|주세요))|(?:까먹|잊어버리)지 ?(?:마(?:세요)?|말아 ?(?:줘요?|주세요)))"
 )
 _ASKED_BEHIND: Final = _re(
-    rf"(?P<v>.{{3,200}}?)(?P<da>다)?(?:는|라는|란|이라는|이란|(?<=[0-9번호실층시일월])인)\s*(?:거|것|걸|점|사실|내용)(?:을|도|만|은)?\s+"
+    rf"(?P<v>.{{3,200}}?)(?P<da>다)?(?:는|라는|란|(?<!손잡)이라는|이란|(?<=[0-9번호실층시일월])인)\s*(?:거|것|걸|점|사실|내용)(?:을|도|만|은)?\s+"
     rf"{_VERB_OF_MEMORY}$"
 )
 _ASKED_NOT_TO_FORGET: Final = _re(
@@ -158,7 +158,10 @@ def _topic_only(found: re.Match[str]) -> bool:
     if any(re.search(r"(?:이|가|께서|씨는|님은|들은)$", one) for one in every):
         return False
     topic = re.match(r"(.+?)(?:은|는)\s", found["v"])
-    sure = re.search(r"결정|합의|확정|기로 ?정", found[0]) is not None
+    sure = (
+        re.search(r"결정|합의|확정|기로 ?(?:정|했습니다)|(?:에|부터|까지|마다|씩) 하기로", found[0])
+        is not None
+    )
     return (
         topic is not None
         and re.search(_PEOPLE, topic[1]) is None
@@ -199,7 +202,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("name", Lazy(rf"{_W} (?:본명|이름)은 (?P<v>[^\s,]+?(?: [^\s,]+?)?)(?:{_COPULA}|고(?=\s)|인데(?=\s)|(?:이)?라고 ?(?:해요|합니다|해))(?:$|\s.*|,.*)"),
          attribute="name", confidence=0.95, fits=(lacks("v", _PRONOUN),)),
     Rule("name", Lazy(rf"(?:{_ME}) (?P<v>\S+?){_CALLED} ?(?:합니다|해요|해|하고요)$"), attribute="name"),
-    Rule("name", Lazy(rf"(?:(?:저를|나를|절|날|그냥|앞으로는?|저는|나는|(?:저|나|날|절)(?:를)? 부를 ?(?:때|땐|때는|때엔)|편하게|이제부터는?)\s)+(?P<v>\S+?(?: \S+?)?){_CALLED} ?(?:불러|부르).*$"), attribute="name"),
+    Rule("name", Lazy(rf"(?:(?:저를|나를|절|날|그냥|앞으로는?|저는|나는|(?:저|나|날|절)(?:를)? 부를 ?(?:때|땐|때는|때엔)|편하게|이제부터는?|지금부터는?)\s)+(?P<v>\S+?(?: \S+?)?){_CALLED} ?(?:불러|부르).*$"), attribute="name"),
     Rule("name", Lazy(rf"(?P<v>\S+?){_CALLED} ?불러 ?(?:주세요|줘요?|주시면 돼요|주시면 됩니다|주십시오)$"), attribute="name",
          fits=(lacks("v", _PRONOUN),)),
     Rule("place", Lazy(rf"(?:{_W} )?(?P<a>(?:\S+ )?(?:사무실|본사|지사|회사|매장|공장|고객센터|물류센터|연구소|스튜디오|가게|작업실|연구실|서버|데이터센터|창고))(?:은|는|이|가)? (?:(?P<o>\S+)에서 )?{_V}(?:으로|로) (?:이사했|이전했|옮겼|이사 ?왔|이사 ?갔|이전됐|이전되었){_PAST}$"),
@@ -222,6 +225,13 @@ _RULES: Final[tuple[Rule, ...]] = (
          attribute="employer", dated=True, confidence=0.85, fits=(*_OWN, lacks("v", rf"(?:집|자택|재택|카페|사무실|현장|거실|방|도서관|밖|환경|{_NOTHING})$"))),
     Rule("employer", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?(?:다녀요?|다닙니다|다니고(?: ?있(?:어요?|습니다))?)$"), attribute="employer", dated=True,
          fits=(*_OWN, lacks("v", r"(?:학원|병원|체육관|헬스장|학교)$"))),
+    Rule("attends", Lazy(rf"(?:(?P<w>{_ME})\s+|(?:이제는?|지금은?|요즘은?|현재|요새는?) ){_NOW}(?P<v>[가-힣A-Za-z0-9]+)(?:을|를)? (?:다녀요?|다닙니다|다니고 ?있(?:어요?|습니다))$"), relation="attends",
+         fits=(lacks("v", r"^(?:잘|자주|매일|열심히|혼자|같이|함께|안|못|계속|아직|여기|거기)$|(?:히|게|서|고|며|로|러)$"),)),
+    Rule("home", Lazy(rf"(?:(?P<w>{_ME})\s+)?(?:이제는?|지금은?|요즘은?|현재) (?P<v>[가-힣A-Za-z]+)(?:에서?)? (?:살아요?|삽니다|살고 ?있(?:어요?|습니다))$"), attribute="home",
+         fits=(lacks("v", r"^(?:혼자|같이|함께|따로|오래|열심히|아직|계속|둘이|셋이|그냥|잘|못|안|겨우|바쁘게|여기|거기|저기)$|(?:게|히|서|면서|고|며|째|동안)$"),)),
+    Rule("born", Lazy(rf"{_ME} {_NOW}{_V}(?:에서|에) 태어났{_PAST}$"), attribute="출생", fits=(lacks("v", _PRONOUN),)),
+    Rule("cannot", Lazy(rf"{_ME} {_NOW}(?P<v>(?!전혀|아직|잘|도저히|더)[가-힣A-Za-z]+?)(?:을|를|은|는)? 못 ?(?:해요?|합니다|하는 ?편\S*)$"), relation="ability", negated=True, confidence=0.75,
+         fits=(lacks("v", r"^(?:말|생각|만족|이해|집중|대답|답장|연락|기대|용서|상상|포기|실감|공부|일|숙제|결정|고백|표현|인정|그렇게|이렇게|어떻게)$|(?:게|히|서|도|까지|만|고)$"),)),
     Rule("occupation", Lazy(rf"{_ME} {_NOW}(?P<v>(?:\S+ ){{0,3}}\S*(?:{_WORK})){_COPULA}$"), attribute="occupation",
          fits=(lacks("v", r"(?:은|는|이|가|께서)\s"),)),
     Rule("place", Lazy(rf"{_W} (?P<a>(?:\S+ )?(?:사무실|본사|지사|회사|집|창고|매장|공장|고객센터|물류센터|연구소|스튜디오|가게|농장|작업실|연구실|서버|데이터센터))(?:은|는) {_V}에 (?:있어요|있습니다|위치해 ?있\S*)$"),
@@ -239,7 +249,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("replaced", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^\s,;]+?)(?:을|를|은|는)? (?:버리고|그만두고|끊고|접고|해지하고|정리하고|안 ?쓰고|안 ?마시고|안 ?먹고) {_NOW}(?:대신 )?{_V}(?:으로|로|을|를|에)? (?:갈아탔|바꿨|옮겼|넘어갔|써요?$|쓰고|씁니다|사용|다녀요?$|다니고|다닙니다|시작했|배우고|배워요?$|타고|마셔요?$|먹어요?$|이용)\S*(?: ?있\S*)?$"),
          relation="use", personal=False, fits=(lacks("v", _PRONOUN), lacks("o", _NOTHING))),
     Rule("new", Lazy(rf"(?:{_W} )?(?:새|새로운|바뀐|변경된|새로 ?바뀐) {_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False,
-         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), _people_have_names)),
+         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("v", r"^(?:게|것|건|거|일)"), _people_have_names)),
     Rule("replaced", Lazy(rf"{_SUBJECT}{_NOW}(?P<o>[^,;]+?)(?:을|를) {_V}(?:으로|로) (?:교체했|바꿨|대체했){_PAST}$"), relation="use",
          whose="team", personal=False, fits=_OWN),
     Rule("moved over", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}(?P<a>\S+(?: \S+)?)(?:을|를) {_V}(?:으로|로) (?:옮겼|이전했|전환했|마이그레이션했){_PAST}$"), whose="team", personal=False,
@@ -252,14 +262,14 @@ _RULES: Final[tuple[Rule, ...]] = (
          relation="use", negated=True, whose="team", personal=False, fits=_OWN),
     Rule("not supported", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}{_V}{_OBJECT} (?:더 ?이상 |이제 )?(?:(?:지원|제공|판매|운영)하|받|팔)지 ?(?:않아요?|않습니다|않는다)$"),
          relation="support", negated=True, whose="team", personal=False, fits=(*_OWN, lambda found: re.search(rf"^{_US}|더 ?이상", found[0]) is not None)),
-    Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|은|는|으로|로) )?(?P<o>[^\s,]+) (?:대신(?:에)?|말고|아니고|아니라) {_V}(?:을|를)? "
-         rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다)|쓰기로 ?했{_PAST})$"), relation="use", whose="team", personal=False,
-         fits=(lacks("v", _PRONOUN), lacks("a", _NOTHING))),
+    Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?:(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|은|는|으로|로) )?(?P<o>[^\s,]+(?: [^\s,]+){{0,2}}?) (?:대신(?:에)?|말고|아니고|아니라) {_V}(?:을|를)? "
+         rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|마셔요?|마십니다|먹어요?|먹습니다|타요?|탑니다|다녀요?|다닙니다|배워요?|쓰고 ?있(?:어요?|습니다)|쓰기로 ?했{_PAST})$"), relation="use", whose="team", personal=False,
+         fits=(lacks("v", r"^(?:이|그|저)\s"), lacks("v", _PRONOUN), lacks("a", _NOTHING))),
     Rule("used", Lazy(rf"{_SUBJECT}{_NOW}(?P<a>\S+(?: \S+)?)(?:에는|에선|에서는|에|용으로|으로|로는?) {_V}(?:을|를) "
          rf"(?:써요?|씁니다|쓴다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다))$"), relation="use", whose="team", personal=False, confidence=0.85,
          fits=(lacks("v", _PRONOUN), lacks("a", rf"^{_NOTHING}|(?:은|는|이|가)(?:\s|$)"), _no_other_subject)),
     Rule("used", Lazy(rf"(?P<w>{_ME}|{_US}) {_NOW}{_V}(?:을|를) (?:써요?|씁니다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다))$"), relation="use",
-         personal=False, confidence=0.85, fits=(lacks("v", _PRONOUN),)),
+         personal=False, confidence=0.85, fits=(lacks("v", _PRONOUN), lacks("v", r"(?:대신|말고|보다|(?:은|는)\s.+)(?:\s|$)"))),
     Rule("used", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}(?P<a>(?:\S+ )?(?:{_TOOLED}))(?:은|는) {_V}(?:을|를|으로|로)? (?:써요?|씁니다|쓴다|쓰고 ?있(?:어요?|습니다)|사용해요?|사용합니다|사용 ?중\S*|관리해요?|관리합니다|관리하고 ?있\S*|짜요|짜고 ?있\S*|작성해요?|작성합니다|돌려요|돌립니다|운영해요?|운영합니다|올려요|올립니다|호스팅해요?|호스팅합니다)$"),
          relation="use", whose="team", personal=False, confidence=0.85, fits=(lacks("v", _PRONOUN), lacks("v", r"^(?:잘|많이|자주|매일|안|못|다|더|계속|직접|같이)$|(?:은|는)\s"))),
     # what is liked, eaten, done
@@ -267,12 +277,14 @@ _RULES: Final[tuple[Rule, ...]] = (
          relation="liking", fits=(lacks("v", _PRONOUN), lacks("v", r"(?:은|는)\s"))),
     Rule("favourite", Lazy(rf"(?:제|내) (?P<a>최애 ?\S*?|(?:\S+ )?취향)(?:은|는) {_V}{_COPULA}$"), PREFERENCE, fits=(lacks("v", _PRONOUN), lacks("v", _STATE))),
     Rule("favourite", Lazy(rf"(?:제가|내가) (?P<a>(?:제일|가장) 좋아하는 [^,;]+?){_TOPIC} {_V}{_COPULA}$"), PREFERENCE),
-    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}[^,;]+?보다는? {_V}(?:을|를|이|가)? (?:더 |훨씬 |항상 |역시 )?(?:좋아요?|좋습니다|좋아해요?|좋아합니다|선호해요?|선호합니다|나아요?|낫습니다|편해요?|편합니다|끌려요?|끌립니다|마음에 ?들어요?|당겨요?|땡겨요?|즐겨요?|맞아요?|좋더라고?요?|(?:좋아하|선호하)는 (?:편|쪽)\S*)$"),
+    Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}[^,;]+?보다는? {_V}(?:을|를|이|가)? (?:더 |훨씬 |항상 |역시 )?(?:좋아요?|좋습니다|좋아해요?|좋아합니다|선호해요?|선호합니다|나아요?|낫습니다|편해요?|편합니다|끌려요?|끌립니다|마음에 ?들어요?|당겨요?|땡겨요?|즐겨요?|즐겨 ?(?:마셔|마십|먹|써|입|봐|봅|읽|들|찾)\S*|자주 ?(?:마셔|마십|먹|써|입|봐|봅|읽|들|찾)\S*|맞아요?|좋더라고?요?|(?:좋아하|선호하)는 (?:편|쪽)\S*)$"),
          PREFERENCE, relation="liking", fits=(lacks("v", _PRONOUN),)),
     Rule("prefers", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|(?<=거)|(?<=것)|(?<=걸)) (?:더 |가장 |제일 |정말 |무척 )?(?:선호해요?|선호합니다|선호한다|좋아해요?|좋아합니다|즐겨요?|사랑해요?|(?:좋아하|선호하|즐기)는 (?:편|쪽)\S*)$"),
          PREFERENCE, relation="liking", fits=(*_OWN, lacks("v", r"(?:는|은) 것$"))),
     Rule("likes", Lazy(rf"{_ME} {_NOW}{_V}(?:이|가|(?<=는 게)|(?<=은 게)) (?:더 |제일 |정말 )?(?:좋아요?|좋습니다|편해요?|편합니다)$"), PREFERENCE, relation="liking",
          confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"(?:데|지만|고|서)\s"))),
+    Rule("dislikes", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:은|는) ?(?:정말 |진짜 |아주 )?(?:딱 )?(?:질색|극혐){_COPULA}$"), PREFERENCE, relation="liking", negated=True,
+         fits=(lacks("v", _PRONOUN), lacks("v", r"(?:은|는|이|가)\s"))),
     Rule("dislikes", Lazy(rf"{_ME} {_NOW}{_V}(?:이라면|라면|은|는|이|가)? ?(?:정말 |진짜 |아주 |딱 )?(?:질색|별로|극혐|쥐약|싫어하는 ?편|안 ?좋아하는 ?편|꺼리는 ?편){_COPULA}$"), PREFERENCE, relation="liking", negated=True,
          fits=(lacks("v", _PRONOUN), lacks("v", r"(?:은|는|이|가)\s"))),
     Rule("dislikes", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|이|가|은|는)? ?(?:정말 |진짜 |너무 |무척 |제일 |별로 |그다지 |딱히 |썩 )?(?:싫어해요?|싫어합니다|싫어요|싫습니다|안 좋아해요?|안 좋아합니다|"
@@ -285,7 +297,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("habit", Lazy(rf"{_SUBJECT}{_MANY} (?P<v>[^,;]+?(?:[가-힣]요|[아어해가와]|습니다|[합갑십씁]니다))$"), PREFERENCE, relation="habit",
          confidence=0.75, fits=(*_OWN, lambda found: _ABOUT.search(found["v"]) is not None, _not_of_a_team, lacks("v", r"싶어요?$|[았었였했됐갔왔봤](?:어요?|습니다)$|(?:줘요?|주세요|해야 해요?|세요|하자|있어요?|없어요?)$"))),
     Rule("eats", Lazy(rf"{_SUBJECT}{_NOW}{_V}(?:을|를|은|는|만)? (?:다시 |잘 )?(?:먹어요|먹습니다|마셔요|마십니다)$"), PREFERENCE, relation="diet",
-         confidence=0.8, fits=(*_OWN, _of_a_person)),
+         confidence=0.8, fits=(*_OWN, lacks("v", r"보다|즐겨$|자주$|대신|말고"), _of_a_person)),
     Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}(?P<v>[^\s,]+(?: [^\s,]+)?) ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True,
          fits=_OWN),
     Rule("allergy", Lazy(rf"{_SUBJECT}{_NOW}{_V}에 ?알레르기(?:가|도)? ?(?:있|생겼|심해|심합)\S*$"), relation="diet", negated=True, fits=_OWN),
@@ -303,6 +315,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?P<v>\S.{{0,120}}?(?:항상|언제나|늘|반드시|꼭|무조건|매번|때마다)\s+.{{1,120}}?(?:{_REQUEST}))$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"(?:습관|고마워|미안해|좋아해|와|가|타|먹어|자|사랑해)(?:요)?$"), lacks("v", r"^\S+(?:님은|씨는|이는|들은|가|이)\s"))),
     Rule("always", Lazy(rf"(?P<v>\S.{{0,80}}?[{_WITH_L}] ?(?:때는|땐|때엔|때에는|적에는|경우에는|경우엔)\s+.{{2,120}}?{_REQUEST})$"), CONSTRAINT, relation="rule", confidence=0.8),
+    Rule("always", Lazy(rf"(?P<v>(?:내가|제가) [^,]{{2,60}}?면,? .{{2,100}}?{_REQUEST})$"), CONSTRAINT, relation="rule", confidence=0.8, fits=(lacks("v", r"(?:^|\s)(?:그|이|저)(?:것|거|게)?\s"),)),
     Rule("always", Lazy(rf"(?:기본적으로는?|따로 ?말(?:하지|씀드리지|이) ?\S+면|별(?:다른|도의?)? ?(?:말|얘기|요청|언급)\S* ?없으면|(?:내가|제가) ?(?:따로|다시|다르게) ?말(?:할|씀드릴) ?때까지는?|앞으로 ?쭉|모든 \S+(?:은|는|에|에는)),?\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule", confidence=0.85),
     # decisions
     Rule("decision", Lazy(rf"(?:{_US} )?(?P<v>.{{2,120}}?)하?(?P<n>지 ?(?:않|말))기로 ?(?:결정|합의|확정|정|결론 ?지)?(?:었|했|됐|함|하였|결정함|을 ?모았){_PAST}$"), relation="decision", whose="team",
@@ -322,14 +335,20 @@ _RULES: Final[tuple[Rule, ...]] = (
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", _PEOPLE))),
     Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, corrects=True,
          fits=(lacks("v", _STATE), lacks("a", _NOTHING), lacks("v", _PRONOUN))),
-    Rule("attribute", Lazy(rf"(?P<w>우리|저희) {_A}{_TOPIC} {_V}{_SURE}$"), confidence=0.85, whose="team", personal=False,
-         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"),
-               lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
-    Rule("attribute", Lazy(rf"{_W} {_A}{_TOPIC} {_V}{_COPULA}$"), confidence=0.85,
-         fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"), lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names)),
+    *(
+        Rule("attribute", Lazy(rf"(?P<w>우리|저희) {_A}{topic} {_V}{_SURE}$"), confidence=0.85, whose="team", personal=False,
+             fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"),
+                   lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names))
+        for topic in ("(?:은|는)", "(?:이|가)")
+    ),
+    *(
+        Rule("attribute", Lazy(rf"{_W} {_A}{topic} {_V}{_COPULA}$"), confidence=0.85,
+             fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", _STATE), lacks("a", r"(?:을|를)\s"), lacks("v", r"오늘|내일|모레|지금|이번"), _people_have_names))
+        for topic in ("(?:은|는)", "(?:이|가)")
+    ),
     Rule("made", Lazy(rf"(?P<w>우리|저희) {_A}{_TOPIC} {_V}(?:으로|로) (?:작성|구현|개발|만들어|구성|짜여|쓰여)(?:되어|돼|져)? ?(?:있어요|있습니다|있다|됐어요|됐습니다|졌어요|졌습니다)$"),
          confidence=0.85, whose="team", personal=False, fits=(lacks("v", _PRONOUN), _people_have_names)),
-    Rule("dated", Lazy(rf"(?:{_W} )?{_A}(?:은|는) {_V}(?:으로|로|에)? (?:잡혀 ?있\S*|잡혔\S*|예정\S*|정해졌\S*|정해져 ?있\S*|예약돼 ?있\S*|예약되어 ?있\S*|시작해요?|시작합니다|열려요?|열립니다|출발해요?|출발합니다|끝나요?|끝납니다|마감돼요?|마감됩니다)$"),
+    Rule("dated", Lazy(rf"(?:{_W} )?{_A}(?:은|는) {_V}(?:으로|로|에)? (?:잡혀 ?있\S*|잡혔\S*|예정\S*|정해졌\S*|정해져 ?있\S*|예약돼 ?있\S*|예약되어 ?있\S*)$"),
          whose="team", personal=False, confidence=0.8, fits=(_is_time, lacks("v", r"오늘|내일|지금"), lacks("a", r"오늘|내일|지금"), lacks("a", _NOTHING))),
     Rule("trait", Lazy(rf"{_SUBJECT}{_NOW}(?P<v>{_DIET})$"), relation="trait", asked=True, fits=(_no_other_subject,)),
     *(
