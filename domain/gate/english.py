@@ -144,6 +144,7 @@ _LINE: Final = rf"(?P<v>.{{2,200}}?){_EVER}"
 _MOST: Final = (
     r"(?: (?:the )?(?:best|most)| a lot| very much| so much| better(?: than [^,;]+?)?| more than [^,;]+?)?"
 )
+_ACROSS: Final = r"(?: (?:across|throughout|everywhere|in|for|on) (?:the|our|all|every)\b[^,;]*)?"
 _STANDING: Final = (
     r"(?:(?:every(?: single)?|each|any) time|whenever|anytime) (?:i|you|we|there(?:['’]s| is)|someone|the|an?) ?[^,;]*,|(?:as a (?:general )?rule(?: of thumb)?|by default|without exception|at all times|"
     r"until (?:i (?:say|tell you) otherwise|further notice)|unless (?:i|we) (?:say|ask|tell you|state|specify)(?: otherwise| for \w+)?|unless (?:otherwise )?(?:stated|noted|asked|specified)(?: otherwise)?|"
@@ -227,7 +228,7 @@ _RULES: Final[tuple[Rule, ...]] = (
          confidence=0.95, fits=(lacks("v", r"^(?:not|now|in|on|spelled|too|\w+ing)\b"),)),
     Rule("spelled", Lazy(rf"my (?P<a>(?:first |last |full |middle |family )?name|surname) is (?:spelled|spelt|written) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}")),
     Rule("name", Lazy(rf"i(?: am|['’]m) called (?P<v>[^,;]{{2,40}}?){_END}"), attribute="name"),
-    Rule("name", Lazy(rf"(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
+    Rule("name", Lazy(rf"(?:(?:{_STANDING}|from now on|going forward),? )?(?:please |always |just )*(?:you (?:can|may|should) )?call me (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"),
          attribute="name", fits=(_capitalised("v"), lacks("v", r"\b(?:at|on|when|back|tomorrow|later)\b"))),
     Rule("name", Lazy(rf"(?:please |always )*(?:address me as|refer to me (?:only )?as) (?P<v>[^,;]{{2,40}}?){_NOT_ANY_MORE}(?: from now on)?{_END}"), attribute="name"),
     Rule("corrected", Lazy(rf"you (?:wrote|spelled|spelt|have|got|had|put)(?: down)? (?P<w>my|our) (?P<a>[\w' /-]{{2,40}}?) (?:wrong|down wrong|incorrectly)[,;:–—]+ ?(?:it['’]s|it is|it should be) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"), personal=False),
@@ -258,7 +259,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("drives", Lazy(rf"i (?:drive|ride|own|play) (?:an? |the )?{_V}{_END}"), relation="has", fits=(_capitalised("v"),)),
     Rule("has", Lazy(rf"i(?: have|['’]ve got|['’]ve got) (?P<v>(?:an?|one|two|three|four|five|six|\d+) (?:[\w-]+ )?(?:kids?|child|children|sons?|daughters?|brothers?|sisters?|cats?|dogs?)){_END}"),
          relation="has"),
-    Rule("cannot", Lazy(rf"i (?:can['’]t|cannot|can not|do not know how to|don['’]t know how to) (?P<v>drive|swim|cook|dance|sing|ski|ride a bike|read music|code|type|whistle|speak \w+|read \w+|eat \w+(?: \w+)?){_NOT_ANY_MORE}$"), relation="ability", negated=True, confidence=0.8,
+    Rule("cannot", Lazy(rf"i (?:can['’]t|cannot|can not|do not(?: know how to)?|don['’]t(?: know how to)?) (?P<v>drive|swim|cook|dance|sing|ski|ride a bike|read music|code|type|whistle|speak \w+|read \w+|eat \w+(?: \w+)?){_NOT_ANY_MORE}{_END}"), relation="ability", negated=True, confidence=0.8,
          fits=(lacks("v", r"^eat\b|it$|this$|that$|right now"),)),
     Rule("has not", Lazy(rf"i (?:do not|don['’]t) (?:have|own) (?:an? |any )?(?P<v>[\w' -]{{2,40}}?){_NOT_ANY_MORE}{_END}"), relation="has", negated=True, confidence=0.75,
          fits=(lacks("v", r"^(?:time|idea|clue|the|to|it|that|this|anything|enough|much|many|access|problem|issue|question|plan|choice|patience|energy|strong|preference|opinion)|\b(?:yet|now|today)\b"),)),
@@ -267,7 +268,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:been )?(?:was |is being |got )?"
          rf"(?:changed|moved|renamed|switched|updated|raised|lowered|increased|reduced|bumped|set|postponed|rescheduled|went up|went down|risen|rose|fallen|fell)"
          rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True, fits=(lacks("a", _RELATIVE),)),
-    Rule("now", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now {_V}{_INSTEAD}{_END}"),
+    Rule("now", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) now (?:at )?{_V}{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
          whose="team", personal=False, fits=(_ADJECTIVE, lacks("v", r"^not\b"))),
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) no longer (?P<o>[^,;]+?), (?:it['’]s|it is|but|they['’]re) (?:now )?{_V}{_END}"),
          whose="team", personal=False, fits=(_ADJECTIVE,)),
@@ -279,6 +280,8 @@ _RULES: Final[tuple[Rule, ...]] = (
          whose="team", personal=False, fits=(lacks("a", _RELATIVE),)),
     Rule("changed", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:has |have )?(?:changed|moved)[,;:–—-]+ ?(?:and )?(?:it['’]s|it is|they['’]re|they are)(?: now)? {_V}(?: now)?{_END}"),
          whose="team", personal=False, fits=(lacks("a", _RELATIVE),)),
+    Rule("changed", Lazy(rf"(?P<a>[\w./-]+(?: [\w./-]+){{0,2}}?) (?:has|have) (?:just )?been (?:migrated|moved|switched|upgraded|changed|renamed)(?: over)?(?: from (?P<o>[^,;]+?))? to {_V}{_END}"),
+         whose="team", personal=False, dated=True, fits=(lacks("a", rf"^{_SUBJECT}|^(?:the|my|our|his|her|their|your|which|who)\b"), lacks("a", _RELATIVE), lacks("v", _PRONOUN))),
     Rule("new", Lazy(rf"(?P<w>the|our|my) new (?P<a>[\w' /-]{{2,40}}?) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"), whose="team", personal=False,
          fits=(_is_named_or_no_state, lacks("v", r"^(?:not|that|what|how|why|to|if|whether)\b"), lacks("a", _RELATIVE), lacks("a", r"\b(?:and|that|who)\b"))),
     Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just| now| recently)? (?:swapped|traded|exchanged|ditched|dropped)(?: out)? (?P<o>[^,;]+?) (?:for|in favou?r of) {_V}{_END}"),
@@ -297,7 +300,7 @@ _RULES: Final[tuple[Rule, ...]] = (
          fits=(lacks("v", _PRONOUN), lacks("v", r"^an?\b"))),
     Rule("moved over", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? (?:switched|migrated|moved) (?:our|the) (?P<a>[\w' /-]{{2,40}}?)(?: over)?"
          rf"(?: from (?P<o>[^,;]+?))? to {_V}{_END}"), whose="team", personal=False, dated=True, fits=(_capitalised("v"), lacks("a", _RELATIVE), lacks("v", _WHEN))),
-    Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_END}"),
+    Rule("replaced", Lazy(rf"(?:we|i|our team|the team)(?: have| has|['’]ve)?(?: just)? replaced (?P<o>[^,;]+?) (?:with|by) {_V}{_ACROSS}{_END}"),
          relation="use", whose="team", personal=False, dated=True, fits=(lacks("o", _PRONOUN),)),
     # what is used
     Rule("replaced", Lazy(rf"(?P<w>we|i)(?:['’]ve| have)?(?: just| recently| now)? (?:dropped|quit|cancelled|canceled|stopped|gave up|left) (?P<o>[^,;]+?) and(?: now)?(?: i| we)?(?: now)?(?: do| use| go to|['’]m on|['’]re on| switched to| moved to| started(?: using)?| took up| work (?:at|for)) {_V}(?: instead)?{_NOT_ANY_MORE}(?: instead)?{_END}"),
@@ -309,8 +312,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("used", Lazy(rf"(?P<w>we|i)(?:(?: now| currently| always| mostly)? use|(?:['’]re|['’]m| are| am)(?: now| currently)? using) {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
          relation="use", personal=False, dated=True, confidence=0.85,
          fits=(lacks("v", _PRONOUN), lacks("a", _PRONOUN), lacks("v", r"^(?:the same|(?:the )?following|my|your|both)\b| to \w|\b(?:term|word|phrase|expression|idea)\b|ly$"))),
-    Rule("used", Lazy(rf"(?P<w>we) (?P<a>deploy|build|test|host|monitor|bill|track|document|provision|release)s? (?:with|on|via|through|using) {_V}{_END}"),
-         relation="use", personal=False, confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", r"days?$|^(?:time|our|a|the)\b"))),
+    Rule("used", Lazy(rf"(?P<w>we) (?P<a>deploy|build|test|host|monitor|bill|track|document|provision|release|manage|store|keep|write|run|plan|handle|log|file|review|schedule)s?(?: (?:(?:all|most)(?: of)? )?(?:our|the|everything|all)(?: [\w-]+){{0,2}}?)? (?:with|on|via|through|using|in) {_V}{_END}"),
+         relation="use", personal=False, confidence=0.8, fits=(lacks("v", _PRONOUN), _capitalised("v"), lacks("v", r"days?$|^(?:time|our|a|the)\b"))),
     # what is liked, eaten, done
     Rule("preference", Lazy(rf"(?P<w>my|our) preference is (?:for )?{_V}(?: (?:rather than|over|instead of|and not|not) [^,;]+)?{_END}"),
          PREFERENCE, relation="liking"),
@@ -393,9 +396,10 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?:please )?(?P<v>(?!{_SUBJECT})\w+ (?:[\w' -]{{1,60}}? )?(?:every|each|all your|all my|all our) (?:single )?(?:{_OUTPUTS})\b.{{0,80}}?)$"), CONSTRAINT, relation="rule", confidence=0.8, fits=(_orders("v"),)),
     Rule("always", Lazy(rf"(?:please )?(?P<v>(?!{_SUBJECT})\w+ .{{2,80}}? unless (?:i|we) .{{3,60}}?)$"), CONSTRAINT, relation="rule", confidence=0.8, fits=(_orders("v"),)),
     Rule("always", Lazy(r"(?P<v>(?:all|every|each) (?:of )?(?:(?:your|the|my|our) )?[\w' -]{2,40}? (?:should|must|has to|have to|needs? to) .{2,100}?)$"), CONSTRAINT, relation="rule", confidence=0.8),
+    Rule("never", Lazy(rf"(?:from now on|going forward|from here on|in (?:the )?future|{_STANDING})[,:]? (?:please )?no (?:more )?{_LINE}$"), CONSTRAINT, relation="rule", negated=True),
+    Rule("never", Lazy(rf"(?:from now on|going forward|from here on|in (?:the )?future)[,:]? (?:please )?(?:never|do not|don['’]t)(?: ever)? {_LINE}$"), CONSTRAINT, relation="rule", negated=True),
     Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |always |you (?:should|must) (?:always )?)*"
          rf"(?!(?:i|we|the|my|our|it|there)\b){_LINE}$"), CONSTRAINT, relation="rule"),
-    Rule("never", Lazy(rf"(?:from now on|going forward|from here on|in (?:the )?future)[,:]? (?:please )?(?:never|do not|don['’]t)(?: ever)? {_LINE}$"), CONSTRAINT, relation="rule", negated=True),
     Rule("from now on", Lazy(rf"(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? from now on$"), CONSTRAINT, relation="rule"),
     Rule("from now on", Lazy(rf"(?:please |always )*(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? {_STANDING_BEHIND}$"), CONSTRAINT, relation="rule", confidence=0.85, fits=(_orders("v"),)),
     # decisions
@@ -421,11 +425,17 @@ _RULES: Final[tuple[Rule, ...]] = (
                                 lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
     Rule("attribute", Lazy(rf"(?P<w>my) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
-         confidence=0.85, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
+         confidence=0.85, fits=(_ADJECTIVE, lacks("a", r"['’]s favou?rite\b"), lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
                                 lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
     Rule("corrected", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V}(?:,? (?:and )?not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, corrects=True, fits=(_ADJECTIVE,)),
+    Rule("begins", Lazy(rf"(?P<w>our|my) (?P<a>[\w'’ /-]{{2,40}}? (?:starts|begins|ends|opens|closes|expires|renews|runs out|leaves|departs|arrives|takes place)) (?:in|on|at|every) {_V}(?:,? not (?:in |on |at )?(?P<o>[^,;]+?))?{_END}"),
+         personal=False, confidence=0.8, unasked=True, fits=(lacks("a", _PLURAL_BEFORE_VERB), _told_when, lacks("v", _PRONOUN), lacks("v", r"tomorrow|today|tonight|\bthis\b|\bnext\b"))),
+    Rule("runs on", Lazy(rf"(?P<w>our|my|the) (?P<a>[\w'’ /-]{{2,40}}?) (?:runs|is hosted|is running|is deployed|is stored|are hosted|run|are stored) (?:on|in) {_V}{_END}"), whose="team", personal=False, confidence=0.85,
+         fits=(_capitalised("v"), lacks("a", _RELATIVE))),
+    Rule("corrected", Lazy(rf"(?:it|that|they)(?:['’]s| is| should be|['’]re| are)(?: actually| really)? {_V},? (?:and )?not (?P<o>[^,;]+?){_END}"), personal=False, corrects=True, confidence=0.8,
+         fits=(_is_named_or_no_state, lacks("v", _PRONOUN), lambda found: re.search(r"\d|[A-Z]", found["v"]) is not None)),
     Rule("begins", Lazy(rf"(?P<w>our|my|the) (?P<a>[\w' /-]{{2,40}}? (?:starts|begins|ends|opens|closes|expires|renews|runs out|leaves|departs|arrives|lands|takes place|happens|is due)) (?:in|on|at|every) {_V}(?:,? not (?:in |on |at )?(?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, corrects=True, fits=(lacks("a", _RELATIVE), lacks("a", _PLURAL_BEFORE_VERB), _told_when, lacks("v", _PRONOUN))),
     *(
@@ -456,9 +466,13 @@ def _asked(text: str, start: int, end: int) -> Span | None:
     return found.end(), end
 
 
+_THEN_ASKS: Final = _re(
+    r"[,;–—]\s+(?:so|and|but)[, ]+(?:what|which|how|where|when|who|whom|why|can|could|would|should|do|does|did|is|are|will|any|may)\b"
+)
+
 ENGLISH: Final = Language(
     no_statement=_NO_STATEMENT, joke=_JOKE, taken_back=_TAKEN_BACK, condition=_CONDITION, passing=_PASSING,
-    corrects=_CORRECTS, begins=_TIME_HEAD, joint=_JOINT, filler=_FILLER, asked=_asked, rules=_RULES,
+    then_asks=_THEN_ASKS, corrects=_CORRECTS, begins=_TIME_HEAD, joint=_JOINT, filler=_FILLER, asked=_asked, rules=_RULES,
     mine=frozenset({"i", "my"}), articles=_re(r"(?:the|an?)\s+"),
     tail=_re(r"(?:[\s,]+(?:now|please|thanks|too|as well|these days|any ?more|actually|from now on|by the way))+$"),
 )  # fmt: skip

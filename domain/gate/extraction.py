@@ -69,7 +69,7 @@ def extract(source: Source) -> tuple[Candidate, ...]:
 
 def _heard(text: str) -> Iterator[_Heard]:
     """The sentences with what their neighbours say about them: "기억해 줘", "정정할게요"."""
-    every = list(sentences(text))
+    every = [_before_the_question(text, one) for one in sentences(text)]
     asks_for_next = corrects_next = False
     for number, sentence in enumerate(every):
         language = _language(text, sentence)
@@ -82,6 +82,14 @@ def _heard(text: str) -> Iterator[_Heard]:
         wanted = asked is not None or asks_for_next or _is_pointed_at(text, every, number)
         yield _Heard(sentence, language, start, end, wanted, corrects or corrects_next)
         asks_for_next, corrects_next = False, corrects
+
+
+def _before_the_question(text: str, sentence: Sentence) -> Sentence:
+    """ "I live in Porto, so what is open there?" states something before it asks."""
+    asks = _language(text, sentence).then_asks.search(text, sentence.start, sentence.end)
+    if not sentence.asks or asks is None:
+        return sentence
+    return Sentence(sentence.start, asks.start(), asks=False)
 
 
 def _is_pointed_at(text: str, every: list[Sentence], number: int) -> bool:
@@ -160,7 +168,11 @@ def _matched(source: Source, text: str, clause: Span, heard: _Heard, time: When 
     for rule in heard.language.rules:
         if (rule.personal and source.role != "user") or (rule.corrects and not heard.corrects):
             continue
-        if (rule.asked and not heard.asked) or (rule.document and source.role != "tool"):
+        if (
+            (rule.asked and not heard.asked)
+            or (rule.unasked and heard.asked)
+            or (rule.document and source.role != "tool")
+        ):
             continue
         found = rule.match(text, start, end)
         if found is not None:

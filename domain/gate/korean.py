@@ -42,7 +42,7 @@ _JOKE: Final = _re("농담")
 _TAKEN_BACK: Final = _re(r"아니다,? ?(?:됐|아니)|^됐어|취소(?:할게|야)?$|잊어 ?(?:줘|버려)|없던 ?걸로")
 _CONDITION: Final = _re(r"(?!)")
 _PASSING: Final = _re(
-    r"이번[에엔만 ](?!\S*부터)|이번 ?(?:건|한|주|달)|지금(?!부터|까지)|오늘|내일|모레|한 ?번만|(?<![가-힣])이 (?:파일|문단|메일|질문|답변|작업|건|줄)|"
+    r"이번[에엔만 ](?!\S*부터|.*기로 ?(?:했|정|결정|합의|확정))|이번 ?(?:건|한|주|달)|지금(?!부터|까지)|오늘|내일|모레|한 ?번만|(?<![가-힣])이 (?:파일|문단|메일|질문|답변|작업|건|줄)|"
     r"잠깐|당장|일단|우선은|나중에|아직|저녁에 만|걱정"
 )
 _CORRECTS: Final = _re(
@@ -78,7 +78,7 @@ _ASKED_NOT_TO_FORGET: Final = _re(
     r"(?P<v>.{3,200}?)(?:(?P<da>다)는|이?라는)\s*(?:거|것|걸|점|사실)(?:을|도|만|은)?\s+잊지 ?(?:마|말아 ?줘|마세요|말아 ?주세요)요?$"
 )
 _ASKED_BEFORE: Final = _re(
-    rf"(?:{_VERB_OF_MEMORY}|잊지 ?(?:마|말아 ?줘|마세요|말고)요?|참고로|메모|기록)[,:]?\s+(?P<v>.{{3,}})$"
+    rf"(?:[^,:]{{2,40}}(?:니까|니|서),?\s+)?(?:{_VERB_OF_MEMORY}|잊지 ?(?:마|말아 ?줘|말아 ?주세요|마세요|말고)요?|참고로|메모|기록)[,:]?\s+(?P<v>.{{3,}})$"
 )
 _ASKED_AFTER: Final = _re(rf"(?P<v>.{{3,200}}?),\s*{_VERB_OF_MEMORY}$")
 _ASKED_SAYING: Final = _re(rf"(?P<v>.{{3,200}}?)(?:이?라고|(?P<da>다)고)\s+{_VERB_OF_MEMORY}$")
@@ -155,7 +155,7 @@ def _topic_only(found: re.Match[str]) -> bool:
     if _no_other_subject(found):
         return True
     every = found["v"].split()[:-1]
-    if any(re.search(r"(?:이|가|께서|씨는|님은|들은)$", one) for one in every):
+    if any(re.search(r"(?:(?<![\d두세네 ]명)(?:이|가)|께서|씨는|님은|들은)$", one) for one in every):
         return False
     topic = re.match(r"(.+?)(?:은|는)\s", found["v"])
     sure = (
@@ -270,6 +270,8 @@ _RULES: Final[tuple[Rule, ...]] = (
          fits=(lacks("v", _PRONOUN), lacks("a", rf"^{_NOTHING}|(?:은|는|이|가)(?:\s|$)"), _no_other_subject)),
     Rule("used", Lazy(rf"(?P<w>{_ME}|{_US}) {_NOW}{_V}(?:을|를) (?:써요?|씁니다|사용해요?|사용합니다|쓰고 ?있(?:어요?|습니다))$"), relation="use",
          personal=False, confidence=0.85, fits=(lacks("v", _PRONOUN), lacks("v", r"(?:대신|말고|보다|(?:은|는)\s.+)(?:\s|$)"))),
+    Rule("used", Lazy(rf"(?:{_W} )?{_A}(?:은|는) {_NOW}(?P<o>[^\s,]+(?: [^\s,]+)?) (?:대신(?:에)?|말고) {_V}(?:을|를|으로|로)? (?:써요?|씁니다|돌아가|돌아갑|돌려|운영|관리|진행|배포|만들)\S*$"), relation="use", whose="team", personal=False,
+         fits=(lacks("v", _PRONOUN), lacks("a", _NOTHING), lacks("v", r"^(?:이|그|저)\s"))),
     Rule("used", Lazy(rf"(?:(?P<w>{_US}) )?{_NOW}(?P<a>(?:\S+ )?(?:{_TOOLED}))(?:은|는) {_V}(?:을|를|으로|로)? (?:써요?|씁니다|쓴다|쓰고 ?있(?:어요?|습니다)|사용해요?|사용합니다|사용 ?중\S*|관리해요?|관리합니다|관리하고 ?있\S*|짜요|짜고 ?있\S*|작성해요?|작성합니다|돌려요|돌립니다|운영해요?|운영합니다|올려요|올립니다|호스팅해요?|호스팅합니다)$"),
          relation="use", whose="team", personal=False, confidence=0.85, fits=(lacks("v", _PRONOUN), lacks("v", r"^(?:잘|많이|자주|매일|안|못|다|더|계속|직접|같이)$|(?:은|는)\s"))),
     # what is liked, eaten, done
@@ -313,7 +315,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("always", Lazy(rf"(?:항상|언제나|늘|반드시|무조건|매번)\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule",
          fits=(lacks("v", r"(?:고마워|미안해|좋아해|사랑해)(?:요)?$"),)),
     Rule("always", Lazy(rf"(?P<v>\S.{{0,120}}?(?:항상|언제나|늘|반드시|꼭|무조건|매번|때마다)\s+.{{1,120}}?(?:{_REQUEST}))$"), CONSTRAINT, relation="rule",
-         fits=(lacks("v", r"(?:습관|고마워|미안해|좋아해|와|가|타|먹어|자|사랑해)(?:요)?$"), lacks("v", r"^\S+(?:님은|씨는|이는|들은|가|이)\s"))),
+         fits=(lacks("v", r"(?:습관|고마워|미안해|좋아해|와|가|타|먹어|자|사랑해)(?:요)?$"), lacks("v", r"^(?!제가|내가)\S+(?:님은|씨는|이는|들은|가|이)\s"))),
     Rule("always", Lazy(rf"(?P<v>\S.{{0,80}}?[{_WITH_L}] ?(?:때는|땐|때엔|때에는|적에는|경우에는|경우엔)\s+.{{2,120}}?{_REQUEST})$"), CONSTRAINT, relation="rule", confidence=0.8),
     Rule("always", Lazy(rf"(?P<v>(?:내가|제가) [^,]{{2,60}}?면,? .{{2,100}}?{_REQUEST})$"), CONSTRAINT, relation="rule", confidence=0.8, fits=(lacks("v", r"(?:^|\s)(?:그|이|저)(?:것|거|게)?\s"),)),
     Rule("always", Lazy(rf"(?:기본적으로는?|따로 ?말(?:하지|씀드리지|이) ?\S+면|별(?:다른|도의?)? ?(?:말|얘기|요청|언급)\S* ?없으면|(?:내가|제가) ?(?:따로|다시|다르게) ?말(?:할|씀드릴) ?때까지는?|앞으로 ?쭉|모든 \S+(?:은|는|에|에는)),?\s+(?P<v>.{{2,160}}?{_REQUEST})$"), CONSTRAINT, relation="rule", confidence=0.85),
@@ -322,15 +324,18 @@ _RULES: Final[tuple[Rule, ...]] = (
          personal=False, fits=(_topic_only,)),
     Rule("decision", Lazy(rf"(?:{_US} )?(?P<a>[^\s,]+(?: [^\s,]+){{0,2}}?)(?:은|는) (?:(?:최종적으로|최종|결국|일단|그냥|드디어) )?{_V}(?:으로|로) (?:(?:[하가]기로 ?(?:했|결정했|합의했|정했)|확정(?:했|됐|되었)|결정(?:했|됐|났|되었)|정했|정해졌|낙점(?:했|됐)){_PAST}|확정|결정)$"),
          relation="decision", whose="team", personal=False, fits=(lacks("v", r"기$"), lacks("a", rf"^{_NOTHING}|^(?:저|나)$"),)),
-    Rule("decision", Lazy(rf"(?:{_US} )?(?P<v>.{{2,120}}?)하?기로 ?(?:결정|합의|확정|정)?(?:했|됐|함|하였|결정함){_PAST}$"), relation="decision", whose="team",
+    Rule("decision", Lazy(rf"(?:{_US} |(?:팀|회사|부서|회의|학교|가족|동아리)에서는? )?(?P<v>.{{2,120}}?)하?기로 ?(?:결정|합의|확정|정)?(?:했|됐|함|하였|결정함){_PAST}$"), relation="decision", whose="team",
          personal=False, fits=(lacks("v", r"지 ?(?:않|말)$"), _topic_only)),
     Rule("decision", Lazy(r"(?:결정|결정 ?사항|확정|합의)(?:됨)?: (?P<v>.{2,200})$"), relation="decision", whose="team", personal=False),
     Rule("decision", Lazy(rf"(?:그럼 |우리 )?{_V}(?:으로|로) ?(?:가자|갑시다|하자|합시다|결정|확정|결정했{_PAST}|확정했{_PAST}|정했{_PAST})$"), relation="decision", whose="team",
          confidence=0.8, fits=(_no_other_subject, lacks("v", _PRONOUN), lacks("v", r"^(?:집|밖|저기|안)$"))),
     # attributes
+    Rule("corrected", Lazy(rf"(?P<o>[^\s,;]+(?<![은는]))(?:(?:이|가) ?아니(?:라|고)|\s?말고) {_V}{_SURE}$"), personal=False, corrects=True, confidence=0.8, fits=(lacks("v", _PRONOUN), lacks("v", _STATE), lacks("o", rf"^{_NOTHING}"))),
+    Rule("corrected", Lazy(rf"{_W} {_A}(?:은|는) {_V}{_SURE}, ?(?P<o>[^,;]+?)(?:이|가)? ?아니(?:라|고|에요|예요|라요|고요)?$"), personal=False, fits=(lacks("v", _PRONOUN), _people_have_names)),
+    Rule("corrected", Lazy(rf"(?:{_W} )?{_A}(?:은|는) {_V}(?:이|가) ?맞(?:아요?|습니다|다)$"), whose="team", personal=False, corrects=True, fits=(lacks("v", _STATE), lacks("a", _NOTHING), lacks("v", _PRONOUN))),
     Rule("corrected", Lazy(rf"(?P<o>[^\s,;]+?)(?:(?:이|가)? ?아니(?:라|고)|\s?말고) {_V}{_SURE}, ?(?P<w>제|내|우리|저희) (?P<a>[^,;]{{2,30}}?)(?:은|는|이|가)?$"), personal=False, fits=(lacks("v", _PRONOUN),)),
     Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} (?P<o>[^,;]+?)(?:(?:이|가)? ?아니(?:라|고)|\s?말고) {_V}{_SURE}$"), whose="team", personal=False,
-         fits=(lacks("a", _NOTHING), lacks("a", r"^(?:그|저|이)$"))),
+         fits=(lacks("a", _NOTHING), lacks("a", r"^(?:그|저|이)$|의(?:\s|$)"))),
     Rule("corrected", Lazy(rf"(?:{_W} )?(?P<a>[^\s:]+?(?:\s[^\s:]+?){{0,3}}?){_TOPIC} (?P<o>[^,;]+?)(?:이|가)? ?아니라 {_V}에 (?:시작|종료|마감|오픈|출발|도착|끝|열|닫|있)\S*$"),
          whose="team", personal=False, fits=(lacks("a", _NOTHING), lacks("a", _PEOPLE))),
     Rule("corrected", Lazy(rf"(?:{_W} )?{_A}{_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, corrects=True,
@@ -382,7 +387,7 @@ def _asked(text: str, start: int, end: int) -> Span | None:
 
 KOREAN: Final = Language(
     no_statement=_NO_STATEMENT, joke=_JOKE, taken_back=_TAKEN_BACK, condition=_CONDITION, passing=_PASSING,
-    corrects=_CORRECTS, begins=_BEGINS, joint=_JOINT, filler=_FILLER, asked=_asked, rules=_RULES,
+    then_asks=_re(r"(?!)"), corrects=_CORRECTS, begins=_BEGINS, joint=_JOINT, filler=_FILLER, asked=_asked, rules=_RULES,
     mine=frozenset("저는 저는요 나는 난 전 제가 내가 저도 나도 제 내".split()), articles=_re(r"(?!)"), tail=_re(r"\s+$"),
     canonical={"이름": "name", "본명": "name", "생일": "birthday", "직업": "occupation", "집": "home", "회사": "employer",
                "직장": "employer"},
