@@ -144,7 +144,7 @@ _LINE: Final = rf"(?P<v>.{{2,200}}?){_EVER}"
 _MOST: Final = (
     r"(?: (?:the )?(?:best|most)| a lot| very much| so much| better(?: than [^,;]+?)?| more than [^,;]+?)?"
 )
-_ACROSS: Final = r"(?: (?:across|throughout|everywhere|in|for|on) (?:the|our|all|every)\b[^,;]*)?"
+_ACROSS: Final = r"(?: (?:across|throughout|everywhere in) (?:the|our|all|every)\b[^,;]*)?"
 _STANDING: Final = (
     r"(?:(?:every(?: single)?|each|any) time|whenever|anytime) (?:i|you|we|there(?:['’]s| is)|someone|the|an?) ?[^,;]*,|(?:as a (?:general )?rule(?: of thumb)?|by default|without exception|at all times|"
     r"until (?:i (?:say|tell you) otherwise|further notice)|unless (?:i|we) (?:say|ask|tell you|state|specify)(?: otherwise| for \w+)?|unless (?:otherwise )?(?:stated|noted|asked|specified)(?: otherwise)?|"
