@@ -41,7 +41,8 @@ class Explainer:
     def gate(self, rows: Sequence[OutcomeRow], steps: Sequence[Step] = ()) -> list[Control]:
         """What decided about these candidates and statements. steps: of their records, where nothing was objected."""
         judged = {row.event_id for row in rows}
-        plain = [step for step in steps if step.act is Act.STATED and step.event_id not in judged]
+        said = [step for step in steps if step.act is Act.STATED and step.effect != "forgotten"]
+        plain = [step for step in said if step.event_id not in judged]
         places = [*(row.position for row in rows), *(step.position for step in plain)]
         events = {one.position: one for one in self._store.log.read_at(places)} if places else {}
         seen = [(row.position, _seen(row, events.get(row.position))) for row in rows]

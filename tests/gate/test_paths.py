@@ -262,3 +262,13 @@ def test_what_is_told_of_a_decision_is_what_may_be_read(memory: Memory) -> None:
     steps = bot.history(U1, one)
     assert [side.record for side in steps[-1].against] == [other]
     assert "Zorblax" not in repr(steps) and "Zorblax" in repr(memory.history(U1, one))
+
+
+@pytest.mark.parametrize("said", ["We use vendor Zorblax", "우리는 조르블락스를 쓴다"])
+def test_nothing_is_told_of_what_was_erased(memory: Memory, said: str) -> None:
+    """Neither rule nor evidence of a statement is left, by its record or by its event."""
+    stated = memory.remember(U1, said)
+    assert memory.why(U1, stated.record_id).path
+    memory.erase(U1, record=stated.record_id).apply()
+    assert memory.why(U1, stated.record_id).path == ()
+    assert memory.why_not(U1, stated.event_id).path == ()
