@@ -9,7 +9,7 @@ open for a second does to readers and writers.
 replay: log events a second that a rebuild of each view folds, log and views in PostgreSQL, beside the bare insertion of
 the rows of all views into tables with the same indexes.
 recall: milliseconds of `Memory.recall(k=10)` at 100,000 events in 100 scopes, encoder included, as in `recall.py`,
-and how often it asks the server.
+and how often it asks the server, once that has vacuumed what was filled in, which else it does meanwhile.
 
 Rates are medians over rounds in which everything that is compared takes its turn.
 """
@@ -406,6 +406,9 @@ def recall(url: str, folder: Path, quick: bool) -> None:
 
     rows, embedder, events = [], embedded.Sampled(), 10_000 if quick else 100_000
     with filled(url, folder, events, embedder) as memory:
+        with psycopg.connect(url, autocommit=True) as conn:
+            conn.execute("VACUUM ANALYZE")
+            conn.execute("CHECKPOINT")
         for name in _data.LANGUAGES:
             rows.append(embedded.asked(memory, embedder, PEOPLE, events, 300, name, None if quick else 40))
         memory.recall(_data.scope(0, 0), "what did we say of the report")

@@ -146,7 +146,7 @@ class EmbeddingWorker:
             return []
         place = Place(recorded.position, recorded.envelope.id)
         return [
-            (place, part, replace(said, text=readable(text[start:end])).alone())
+            (place, part, self._cleaned(replace(said, text=readable(text[start:end]))).alone())
             for part, start, end in passages(text, EMBEDDED)
         ]
 
@@ -190,7 +190,7 @@ class EmbeddingWorker:
         for recorded in events:
             said = said_of(recorded.event)
             if said is not None:
-                plan.add(_source(recorded), said)
+                plan.add(_source(recorded), self._cleaned(said))
         windows = {
             window.centre.position: window for window in self._rows.due(self._space, upto, self._batch_size)
         }
@@ -222,7 +222,12 @@ class EmbeddingWorker:
         for recorded in self._log.read_at(missing) if missing else ():
             said = said_of(recorded.event)
             if said is not None:
-                plan.said[recorded.position] = said
+                plan.said[recorded.position] = self._cleaned(said)
+
+    def _cleaned(self, said: Said) -> Said:
+        """Once for all that is made of it."""
+        speaker = None if said.speaker is None else self._clean(said.speaker)
+        return Said(self._clean(said.text[:EMBEDDED_CHARACTERS]), speaker)
 
     def _made(self, plan: _Plan) -> list[Made]:
         wanted: list[tuple[Kind, Window, str]] = []
@@ -241,8 +246,7 @@ class EmbeddingWorker:
         """The vector of each different text. Short ones beside each other, so that none waits for a long one."""
         unique = sorted(set(texts), key=len)
         self._texts += len(unique)
-        clean = [self._clean(text) for text in unique]
-        return dict(zip(unique, self._embedder.embed(clean), strict=True)) if unique else {}
+        return dict(zip(unique, self._embedder.embed(unique), strict=True)) if unique else {}
 
 
 @dataclass(slots=True)

@@ -17,14 +17,24 @@ from mnemolog.domain.principal import Tier
 
 TokenCounter = Callable[[str], int]
 
-_WORD: Final = re.compile(r"[A-Za-z]+")
 _LETTERS: Final = "".join(chr(at) if chr(at).isalpha() else " " for at in range(128))
 _SHORT_WORD: Final = 6
-_SHORT: Final = re.compile(r"[0-9]{1,2}|[!-/:-@\[-`{-~]{1,2}|[^\S ]\s*|\s{2,}")
-"""Two digits, two marks, or a run of white space that is more than one blank."""
-_HANGUL: Final = re.compile("[ㄱ-ㆎ가-힣]")
-_EAST_ASIAN: Final = re.compile("[\u3000-\u9fff\uf900-\ufaff]")
-_NEAR: Final = re.compile("[\x80-\u06ff]")
+
+
+def _class_of(character: str) -> str:
+    """1: a digit; !: a mark; tab: white space that is no blank; x: all else. A ? stands for another script."""
+    if character == " " or character.isspace():
+        return " " if character == " " else "\t"
+    if character.isdigit():
+        return "1"
+    return "!" if character.isprintable() and not character.isalpha() and character != "?" else "x"
+
+
+_CLASSES: Final = "".join(_class_of(chr(at)) for at in range(128))
+_GAPS: Final = re.compile("  +")
+_HANGUL: Final = re.compile("[ㄱ-ㆎ가-힣]+")
+_EAST_ASIAN: Final = re.compile("[\u3000-\u9fff\uf900-\ufaff]+")
+_NEAR: Final = re.compile("[\x80-\u06ff]+")
 
 
 class Layer(StrEnum):
@@ -131,16 +141,29 @@ def estimate_tokens(text: str) -> int:
 
     A word of up to six letters is a token, a longer one more; the characters of other scripts cost 1 to 2.5 each.
     """
-    words = text.translate(_LETTERS).split() if text.isascii() else _WORD.findall(text)
-    count = len(words) + len(_SHORT.findall(text))
-    for word in words:
-        if len(word) > _SHORT_WORD:
-            count += (len(word) - 2) // 5 if word[1:].islower() else (len(word) - 1) // 3
+    plain = text.replace("?", "!")
+    if not text.isascii():
+        plain = plain.encode("ascii", "replace").decode("ascii")
+    words, classes = plain.translate(_LETTERS).split(), plain.translate(_CLASSES)
+    count = len(words) + _pairs(classes, "1") + _pairs(classes, "!") + _gaps(classes)
+    for word in [word for word in words if len(word) > _SHORT_WORD]:
+        count += (len(word) - 2) // 5 if word[1:].islower() else (len(word) - 1) // 3
     if text.isascii():
         return count
-    hangul, asian, near = (len(some.findall(text)) for some in (_HANGUL, _EAST_ASIAN, _NEAR))
-    others = len(text) - len(text.encode("ascii", "ignore")) - hangul - asian - near
+    hangul, asian, near = (sum(map(len, some.findall(text))) for some in (_HANGUL, _EAST_ASIAN, _NEAR))
+    others = plain.count("?") - hangul - asian - near
     return count + -(-(32 * hangul + 24 * asian + 20 * near + 50 * others) // 20)
+
+
+def _pairs(classes: str, of: str) -> int:
+    """Two digits, or two marks, are a token."""
+    halved = classes.replace(of + of, "2")
+    return halved.count("2") + halved.count(of)
+
+
+def _gaps(classes: str) -> int:
+    """So is a run of white space that is more than one blank."""
+    return len(_GAPS.findall(classes.replace("\t", "  ")))
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Cosines inside a scope, by an exact scan of its vectors, which are kept in memory while they are in use.
 
-Each row is multiplied by itself, without BLAS: so the digits of a score do not depend on which rows stand around it.
+Each row is multiplied by itself (`vecdot`): so the digits of a score do not depend on which rows stand around it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class DenseScan:
         query.require(self.space)
         change = self._rows.change() if change is None else change
         parts = [self._sample(scope, kind, change) for scope in scopes]
-        return moments(np.concatenate([np.einsum("ij,j->i", part, query.values) for part in parts]))
+        return moments(np.concatenate([np.vecdot(part, query.values) for part in parts]))
 
     def _sample(self, scope: ScopeIds, kind: Kind, change: int) -> Floats:
         """As it stands now: what is kept is checked where anything was written."""
@@ -269,7 +269,7 @@ class _Matrix:
             if not self.refresh(change):
                 return Scores(np.empty(0, np.int64), np.empty(0, np.float32))
             vectors = self._vectors[: self._count]
-            return Scores(self._positions[: self._count].copy(), np.einsum("ij,j->i", vectors, query))
+            return Scores(self._positions[: self._count].copy(), np.vecdot(vectors, query))
 
     def _take(self, found: Slice) -> None:
         if found.whole:

@@ -401,8 +401,9 @@ def _fresh(
     """A vector from the same texts stays; one from others takes the place of the old one, which is deleted."""
     old: list[tuple[int, ...]] = []
     for some in chunks(sorted({key[0] for key in wanted})):
-        query = f"SELECT position, kind, part, digest FROM vectors WHERE space = ? AND position IN ({marks(some)})"
-        for position, kind, part, digest in conn.execute(query, [space, *some]).fetchall():
+        # The sign keeps SQLite from walking through the whole space.
+        query = f"SELECT position, kind, part, digest FROM vectors WHERE position IN ({marks(some)}) AND +space = ?"
+        for position, kind, part, digest in conn.execute(query, [*some, space]).fetchall():
             key = position, kind, part
             if key not in wanted:
                 continue

@@ -3,6 +3,7 @@
 Begin with `Memory.open(path)` and a `Scope`; docs/python.md shows every method at work.
 """
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +61,13 @@ def __getattr__(name: str) -> Any:
     """Import on first use: the command line and the domain start without the store and its libraries."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    collecting = gc.isenabled()
+    gc.disable()  # modules are no garbage: to look through them while they come is a tenth of the start
+    try:
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    finally:
+        if collecting:
+            gc.enable()
     return value
 
 

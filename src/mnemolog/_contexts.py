@@ -257,11 +257,11 @@ class Contexts:
             return []
         view = views.of("turns", asked.scope)
         rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
-        hide = self._store.gate.masking.row
-        spoken = [hide(row, views.hidden) for row in reversed(rows) if row.role != "system"]
+        hide, keep = self._store.gate.masking.row, self._store.policy.summaries.keep
+        spoken = [row for row in reversed(rows) if row.role != "system"]
         covered = summary.last if summary is not None and summary.session == asked.session else 0
-        keep = self._store.policy.summaries.keep
-        return [row for at, row in enumerate(spoken) if at < keep or row.position > covered]
+        raw = [row for at, row in enumerate(spoken) if at < keep or row.position > covered]
+        return [hide(row, views.hidden) for row in raw]
 
     def _of_session(self, asked: Asked, summary: SummaryRow | None, raw: Sequence[TurnRow]) -> list[Entry]:
         """The last words, then what stands for the turns that left the window, then the turns before the last."""

@@ -281,3 +281,24 @@ def query(world: World, text: str) -> object:
 
 
 __all__ = ["FakeLog"]
+
+
+def test_a_batch_looks_at_its_own_rows_only(world: World) -> None:
+    """No statement of a commit walks through all vectors, however many there are."""
+    said: list[str] = []
+    with world.rows._database.write() as conn:
+        conn.set_trace_callback(said.append)
+    world.talk("one", "two", "three")
+    world.worker.catch_up()
+    world.talk("four")
+    world.worker.catch_up()
+    plans = [
+        (statement, row[3])
+        for statement in said
+        if statement.startswith(("SELECT", "DELETE", "UPDATE")) and " vectors" in statement
+        for row in world.rows._database.ask(f"EXPLAIN QUERY PLAN {statement}")
+    ]
+    walks = [
+        plan for plan in plans if plan[1].startswith("SCAN vectors") or plan[1].endswith("KEY (space=?)")
+    ]
+    assert plans and not walks
