@@ -107,18 +107,11 @@ def asked(
     target: float | None = None,
 ) -> list[object]:
     """Once unmeasured, so that the scopes are in memory, then once for the clock."""
-    rng, own = (
-        random.Random(5),
-        [
-            person
-            for person in range(people)
-            if people == 1 or _data.language(person) is _data.LANGUAGES[name]
-        ],
-    )
-    own = own[: max(1, count // 4)]
+    own = speakers(name, people)[: max(1, count // 4)]
     for person in own:
         for question in _data.questions(name, 2, seed=person):
             memory.recall(_data.scope(person, 0), question)
+    rng = random.Random(5)
     bare = np.resize(embedder.real, (events // people, embedder.dimensions))
     times, busy, floors = list[float](), list[float](), list[float]()
     for question in _data.questions(name, count):
@@ -134,14 +127,14 @@ def asked(
     p95 = percentile(times, 0.95)
     figures = [percentile(times, 0.5), p95, percentile(busy, 0.95), percentile(floors, 0.95)]
     aim = "" if target is None else verdict(p95, target, lower_is_better=True)
-    return [
-        name,
-        f"{events:,}",
-        people,
-        *(f"{each:.1f}" for each in figures),
-        f"{ratio(times, floors):.1f}",
-        aim,
-    ]
+    numbers = [f"{each:.1f}" for each in figures]
+    return [name, f"{events:,}", people, *numbers, f"{ratio(times, floors):.1f}", aim]
+
+
+def speakers(name: str, people: int) -> list[int]:
+    """Those who speak the language; a single person speaks all."""
+    language = _data.LANGUAGES[name]
+    return [person for person in range(people) if people == 1 or _data.language(person) is language]
 
 
 def main() -> None:

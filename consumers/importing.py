@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from mnemolog.domain.errors import (
     AccessDenied,
@@ -37,12 +37,13 @@ STATED: Final = frozenset({"remember", "correct", "retract", "confirm", "dispute
 KINDS: Final = RECORDED | STATED | {"feedback"}
 
 INVALID: Final = "invalid"
+ERASED: Final = "erased"
 NOT_KEPT: Final = "not_kept"
 CODES: Final[Mapping[str, str]] = {
     INVALID: "not as its format has it",
     NOT_KEPT: "not part of what memory keeps",
     "denied": "not allowed",
-    "erased": "its person, session or source was erased",
+    ERASED: "its person, session or source was erased",
     "conflict": "the key was used before with another body",
     "unknown": "what it names is not there",
     "failed": "the memory refused it",
@@ -55,8 +56,8 @@ MAX_LISTED: Final = 1000
 _CODE_OF: Final[Mapping[type[MnemologError], str]] = {
     InvalidInput: INVALID,
     AccessDenied: "denied",
-    ErasedScope: "erased",
-    Erased: "erased",
+    ErasedScope: ERASED,
+    Erased: ERASED,
     IdempotencyConflict: "conflict",
     NotFound: "unknown",
 }
@@ -102,6 +103,11 @@ class Skipped:
     by_design: bool = False
     code: str = INVALID
 
+    @property
+    def wrong(self) -> bool:
+        """Whether it should have gone in: what was erased should not, however old the file is that has it."""
+        return not self.by_design and self.code != ERASED
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -117,7 +123,7 @@ class Entry:
 class ImportReport:
     """What an import did. appended, duplicates: items that are new, and that were here already.
 
-    skipped: the first `MAX_LISTED`; reasons: all of them, counted; wrong: how many of them not by design;
+    skipped: the first `MAX_LISTED`; reasons: all of them, counted; wrong: how many of them should have gone in;
     by_type: the new ones by kind; notes: what whoever imports should know; parts: one report per source when
     several were imported.
     """
@@ -167,10 +173,16 @@ class Sink(Protocol):
 
 
 class Naming(Protocol):
-    """What the labels and keys in items stand for. Each raises InvalidInput for a name that stands for nothing."""
+    """What the labels and keys in items stand for. Each raises InvalidInput for a name that stands for nothing.
+
+    Erased for one that stood for something erased.
+    """
 
     def learn(self, item: Item, receipt: Receipt) -> None:
         """This item is in."""
+
+    def lose(self, item: Item) -> None:
+        """This item was refused because of an erasure, and so is what names it."""
 
     def record(self, scope: Scope, label: str) -> str:
         """The record that an item of this scope names by `label`."""
@@ -193,6 +205,7 @@ class Names:
         self._records: dict[tuple[str, str], str] = {}
         self._events: dict[tuple[str, str], str] = {}
         self._about: dict[tuple[str, str], str] = {}
+        self._lost: set[tuple[str, str]] = set()
 
     def __bool__(self) -> bool:
         """Whether anything is known by a name so far."""
@@ -211,23 +224,31 @@ class Names:
             if item.kind in STATED:
                 self._about[name] = receipt.record_id
 
+    def lose(self, item: Item) -> None:
+        """As the port says."""
+        tenant, label = item.scope.tenant, item.fields.get("id")
+        self._lost |= {(tenant, name) for name in (label, item.key) if name}
+
     def record(self, scope: Scope, label: str) -> str:
         """The record of an earlier `remember` of the tenant with this label."""
-        try:
-            return self._records[scope.tenant, label]
-        except KeyError:
-            raise InvalidInput("`record` names no earlier remember line of this tenant by its id") from None
+        found = self._records.get((scope.tenant, label))
+        return found or self._missing(
+            scope, label, "`record` names no earlier remember line of this tenant by its id"
+        )
 
     def event(self, scope: Scope, key: str, what: str) -> str:
         """The event of an earlier item of the tenant with this key."""
-        try:
-            return self._events[scope.tenant, key]
-        except KeyError:
-            raise InvalidInput(f"`{what}` names no earlier line of this tenant by its key") from None
+        found = self._events.get((scope.tenant, key))
+        return found or self._missing(scope, key, f"`{what}` names no earlier line of this tenant by its key")
 
     def target(self, scope: Scope, key: str) -> str:
         """The record of an earlier statement, else the event of an earlier item."""
         return self._about.get((scope.tenant, key)) or self.event(scope, key, "target")
+
+    def _missing(self, scope: Scope, name: str, reason: str) -> NoReturn:
+        if (scope.tenant, name) in self._lost:
+            raise Erased("it names a line that was erased: what rests on it goes with it")
+        raise InvalidInput(reason)
 
 
 @dataclass(slots=True)
@@ -258,7 +279,7 @@ class Tally:
     def skip(self, skipped: Skipped) -> None:
         self.reasons[skipped.reason] += 1
         self.codes[code_of(skipped)] += 1
-        self.wrong += not skipped.by_design
+        self.wrong += skipped.wrong
         if len(self.skipped) < MAX_LISTED:
             self.skipped.append(skipped)
 
@@ -369,7 +390,10 @@ class _Run:
             self.tally.duplicates += 1
         else:
             self.tally.refused += isinstance(answer, AccessDenied)
-            self.tally.skip(Skipped(item.number, _reason(answer), code=_code(answer)))
+            skipped = Skipped(item.number, _reason(answer), code=_code(answer))
+            if skipped.code == ERASED:
+                self.names.lose(item)
+            self.tally.skip(skipped)
 
 
 def _for_batch(item: Item) -> Mapping[str, Any]:

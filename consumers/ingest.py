@@ -13,6 +13,7 @@ from threading import Event
 from typing import Final, Protocol
 
 from mnemolog.consumers.importing import (
+    ERASED,
     FATAL,
     Entry,
     Item,
@@ -33,9 +34,6 @@ from mnemolog.projections.supervision import Supervisor
 
 BATCH: Final = 500
 """Messages that are appended together; no more than a tally lists."""
-ERASED: Final = "erased"
-"""The reason for which a message is dropped and counted, not kept: nothing may keep what was erased."""
-
 _RETRIED: Final = (StoreUnavailable, StoreInUse, ProjectionStalled)
 _WAIT: Final = 0.5
 _ID: Final = pattern("[0-9a-f]{32}")
@@ -99,6 +97,8 @@ class LogNames:
         self._memory = memory
 
     def learn(self, item: Item, receipt: Receipt) -> None: ...
+
+    def lose(self, item: Item) -> None: ...
 
     def record(self, scope: Scope, label: str) -> str:
         """As the port says."""
@@ -194,6 +194,7 @@ class Ingest:
     def take(self, messages: Sequence[Incoming]) -> None:
         """Append what can be, keep what cannot be as dead letters, then commit. Raises `FATAL`."""
         tally, refused = self._append(messages)
+        # What was erased is dropped and counted: nothing may keep it.
         dead = [one for one in refused if one.code != ERASED]
         kept = self._dead.put(dead) if dead else 0
         self._count(messages, tally, kept, len(refused) - kept)

@@ -112,6 +112,11 @@ class LeftOut:
     reason: str
 
 
+def told_once(left_out: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    """Each id once for each reason, in their order: several places of one source compete under its id."""
+    return tuple(dict.fromkeys(left_out))
+
+
 @dataclass(frozen=True, slots=True)
 class Portion:
     """What competes inside one share, best first. share, floor: fractions of the budget."""

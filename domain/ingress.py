@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mnemolog.domain.errors import InvalidInput, NotFound
+
+T = TypeVar("T")
 
 ESCAPE: Final = "\U0010fffd"
 """Marks an escaped lone surrogate (ESCAPE + four hex digits); ESCAPE itself is doubled."""
@@ -103,23 +105,32 @@ def seconds(value: object, what: str) -> float:
     return value
 
 
-def texts(value: object, what: str) -> tuple[str, ...]:
-    """A collection of strings, in its order."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidInput(f"{what} must be a collection of strings")
-    found = tuple(value)
-    if not all(isinstance(one, str) for one in found):
-        raise InvalidInput(f"{what} must hold strings only")
+def several(value: Iterable[T], what: str, of: str) -> tuple[T, ...]:
+    """What a sequence holds, in its order. One text is none, nor is a mapping. of: what it should hold."""
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{what} must be a sequence of {of}, not one {type(value).__name__}")
+    return tuple(value)
+
+
+def texts(value: Iterable[str], what: str) -> tuple[str, ...]:
+    """A sequence of strings, in its order."""
+    found = several(value, what, "strings")
+    for one in found:
+        if not isinstance(one, str):
+            raise InvalidInput(f"{what} must hold strings only, not {type(one).__name__}")
     return found
 
 
-def names(value: object, what: str) -> frozenset[str]:
+def names(value: Iterable[str] | None, what: str) -> frozenset[str]:
     """A collection of names, given or not."""
-    if value is None:
-        return frozenset()
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidInput(f"{what} must be a collection of names")
-    return frozenset(map(str, value))
+    return frozenset() if value is None else frozenset(texts(value, what))
+
+
+def slot(value: object) -> tuple[str, str]:
+    """The entity and the attribute of a slot."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidInput('slot must be a pair such as ("report", "format")')
+    return short(value[0], "slot entity"), short(value[1], "slot attribute")
 
 
 def statement(text: object, what: str = "content") -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mnemolog.domain.errors import InvalidInput
-from mnemolog.domain.ingress import json_text, readable_text
+from mnemolog.domain.ingress import json_text, readable_text, several
 
 ROLES: Final = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 
@@ -49,7 +49,7 @@ def expand(messages: Iterable[Mapping[str, Any]]) -> list[Item]:
     Raises InvalidInput naming the message's index when its shape is neither OpenAI's nor Anthropic's.
     """
     items: list[Item] = []
-    for index, message in enumerate(messages):
+    for index, message in enumerate(several(messages, "messages", "mappings with role and content")):
         if not isinstance(message, Mapping):
             raise InvalidInput(f"messages[{index}] must be a mapping with role and content")
         try:

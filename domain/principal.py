@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Final
 
+from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.scope import ANY, LEVELS, Scope
 
@@ -98,9 +99,13 @@ class Principal:
     def __post_init__(self) -> None:
         if not self.id:
             raise InvalidInput("a principal needs an id")
+        if self.role not in list(Role):
+            raise InvalidInput(f"a principal's role must be one of {', '.join(Role)}, not {self.role!r}")
         object.__setattr__(self, "role", Role(self.role))
-        object.__setattr__(self, "scopes", tuple(self.scopes))
-        object.__setattr__(self, "trusted_tools", frozenset(self.trusted_tools))
+        object.__setattr__(self, "scopes", ingress.several(self.scopes, "scopes", "mnemolog.Scope"))
+        object.__setattr__(self, "trusted_tools", ingress.names(self.trusted_tools, "trusted_tools"))
+        if not all(isinstance(scope, Scope) for scope in self.scopes):
+            raise InvalidInput("scopes must hold mnemolog.Scope only")
         if not self.scopes and self.role is not Role.OPERATOR:
             raise InvalidInput(f"a principal with role {self.role.value} needs scopes=(Scope(...), ...)")
 
@@ -171,7 +176,7 @@ def levels_asked(scope: Scope, exact: bool | Collection[str]) -> frozenset[str]:
     """The `exact` argument of reads as a set of level names."""
     if exact is True:
         return frozenset(LEVELS[:-1])
-    names = frozenset(() if exact is False else exact)
+    names = frozenset() if exact is False else ingress.names(exact, "exact")
     if unknown := names - set(LEVELS):
         raise InvalidInput(f"exact names levels that do not exist: {', '.join(sorted(unknown))}")
     return names

@@ -44,6 +44,10 @@ class Scope:
     @classmethod
     def of(cls, levels: Mapping[str, str | None]) -> Scope:
         """A scope from level names and values; an empty value is an absent level."""
+        if not isinstance(levels, Mapping):
+            raise InvalidInput(
+                f"a scope's levels must be a mapping of names to ids, not {type(levels).__name__}"
+            )
         if not levels.get("tenant"):
             raise InvalidInput("a scope needs a tenant: there is no shared default")
         if unknown := set(levels) - set(LEVELS):
@@ -88,6 +92,13 @@ SESSION_LEVELS: Final = (*RECORD_LEVELS, "session")
 """What makes a session one session: several agents may take part in it."""
 
 assert {f.name for f in fields(Scope)} == set(LEVELS)
+
+
+def a_scope(value: object, what: str = "scope") -> Scope:
+    """The value, which must be a scope. Raises InvalidInput."""
+    if not isinstance(value, Scope):
+        raise InvalidInput(f"{what} must be a mnemolog.Scope, not {type(value).__name__}")
+    return value
 
 
 def owner(scope: Scope) -> str:

@@ -16,13 +16,7 @@ from mnemolog.consumers.extracting import Directory
 from mnemolog.consumers.partitions import partition_of
 from mnemolog.consumers.summarising import Summarising
 from mnemolog.consumers.vectorising import Vectorising
-from mnemolog.domain.errors import (
-    KeysMissing,
-    MnemologError,
-    NotFound,
-    StoreClosed,
-    StoreUnavailable,
-)
+from mnemolog.domain.errors import KeysMissing, MnemologError, NotFound, StoreClosed, StoreUnavailable
 from mnemolog.domain.events import ERASURE, PolicyAdopted, Recorded
 from mnemolog.domain.gate.ports import Extractor, Rules
 from mnemolog.domain.policy import DEFAULT as DEFAULT_POLICY
@@ -51,7 +45,7 @@ from mnemolog.projections.record_tables import RecordTables
 from mnemolog.projections.reranking import Reranker, Reranking
 from mnemolog.projections.runner import Runner
 from mnemolog.projections.summaries import Summaries
-from mnemolog.projections.supervision import Background, Foreground
+from mnemolog.projections.supervision import Background, Foreground, stop_all
 from mnemolog.projections.turn_tables import TurnTables
 from mnemolog.projections.turns import Turns
 from mnemolog.projections.working import Working
@@ -266,8 +260,8 @@ class Store:
             return
         self.closed = True
         self.leadership.stop()
-        for one in self.deriving():
-            one.stop()
+        self.runner.background.ask_to_stop()
+        stop_all(self.deriving())
         self.vectors.close()
         with suppress(MnemologError, OSError):  # a full disk must not keep the directory locked
             self.gate.places.flush()

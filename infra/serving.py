@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +18,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, Literal, Protocol
 
 from mnemolog.domain.errors import MnemologError, StoreInUse, StoreUnavailable
+from mnemolog.infra.reaching import Server, Watch
 from mnemolog.projections.supervision import Supervisor
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -52,6 +53,9 @@ class Role(Protocol):
     def ready(self) -> bool:
         """Whether it does its work now, or stands by to take it over."""
 
+    def trouble(self) -> str | None:
+        """What keeps it from its work just now, as class and place; None while it works. Asks no server."""
+
     def metrics(self) -> Iterable[Metric]:
         """What to watch. May raise while a server is away."""
 
@@ -68,6 +72,7 @@ class Serving:
         self.role: Role | None = None
         self.opening = False
         self._asking = Lock()
+        self.watch: Watch | None = None
 
     @property
     def phase(self) -> str:
@@ -78,9 +83,14 @@ class Serving:
 
     @property
     def state(self) -> str:
-        """opening, working, not ready, or draining. A role that does not say in time is not ready."""
+        """opening, working, not ready, or draining. A role that does not say in time is not ready.
+
+        Nor is one whose servers are away: it may have nothing to do, and not notice.
+        """
         if self.role is None or self.phase != "running":
             return self.phase
+        if self.watch is not None and self.watch.away:
+            return "not ready"
         return "working" if self._within(_PATIENCE, self.role.ready) else "not ready"
 
     def _within(self, seconds: float, ask: Callable[[], bool]) -> bool:
@@ -106,11 +116,18 @@ class Serving:
         return [ready, *(() if role is None else role.metrics())]
 
 
-def serve(name: str, opening: Opening, *, health_port: int = 0, say: Callable[[str], None]) -> None:
+def serve(
+    name: str,
+    opening: Opening,
+    *,
+    health_port: int = 0,
+    say: Callable[[str], None],
+    servers: Sequence[Server] = (),
+) -> None:
     """Run a role until it is told to stop; returns when it has drained.
 
     While its stores are away or in use at the start, it waits for them. health_port: 0 for no page.
-    say: is told, in one line each, what begins and what it waits for.
+    say: is told, in one line each, what begins and what it waits for, and when one of the servers is away, and back.
     """
     serving = Serving(name)
     with _told_by_signals(serving), _page(serving, health_port):
@@ -118,14 +135,15 @@ def serve(name: str, opening: Opening, *, health_port: int = 0, say: Callable[[s
             _enter(serving, opened, opening, say)
             if serving.role is not None:
                 say(f"{name}: working")
-                serving.role.run(serving.stop)
+                with _watching(serving, serving.role, servers, say):
+                    serving.role.run(serving.stop)
                 say(f"{name}: draining")
         say(f"{name}: done")
 
 
 def _enter(serving: Serving, opened: ExitStack, opening: Opening, say: Callable[[str], None]) -> None:
     """Open the role as soon as its stores are there; a signal interrupts that, however long it takes."""
-    patience = Supervisor(*_BACKOFF)
+    patience, told = Supervisor(*_BACKOFF), ""
     serving.opening = True
     try:
         while serving.role is None and not serving.stop.wait(patience.delay):
@@ -133,11 +151,28 @@ def _enter(serving: Serving, opened: ExitStack, opening: Opening, say: Callable[
                 serving.role = opened.enter_context(opening())
             except (StoreUnavailable, StoreInUse) as error:
                 patience.crashed(error)
-                say(f"waiting: {error}")
+                if str(error) != told:  # once, not at each try
+                    told = str(error)
+                    say(f"{serving.name}: waiting, it goes on trying: {told}")
     except _Interrupted:
         pass
     finally:
         serving.opening = False
+
+
+@contextmanager
+def _watching(
+    serving: Serving, role: Role, servers: Sequence[Server], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Look meanwhile, in a thread, whether the role does its work and its servers are there."""
+    watch, ended = Watch(serving.name, servers, role.trouble, say), Event()
+    serving.watch = watch
+    thread = Thread(target=watch.run, args=(ended,), name="mnemolog-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 # Signals --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import Final
@@ -26,6 +26,12 @@ class Trouble:
     crashes: int = 0
     last_error: str | None = None
     backoff: float = 0.0
+
+
+def first_of(troubles: Mapping[str, Trouble]) -> str | None:
+    """What keeps one of several from going on, with its name; None while all work."""
+    found = (f"{name}: {one.last_error}" for name, one in troubles.items() if one.backoff)
+    return next(found, None)
 
 
 class Supervisor:
@@ -88,6 +94,15 @@ class Foreground:
                 return
 
 
+def stop_all(backgrounds: Iterable[Background]) -> None:
+    """End these threads. Each is asked before the first is waited for: one may sleep through a wake-up for a while."""
+    ending = list(backgrounds)
+    for one in ending:
+        one.ask_to_stop()
+    for one in ending:
+        one.stop()
+
+
 class Background:
     """Repeats `step` in a daemon thread until it is stopped; one that crashes comes again after a while.
 
@@ -112,6 +127,10 @@ class Background:
         return self._thread is not None and self._thread.is_alive()
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
     def held(self) -> bool:
         return self._held.is_set()
 
@@ -128,11 +147,16 @@ class Background:
             self._thread = Thread(target=self._run, name=f"mnemolog-{self._name}", daemon=True)
             self._thread.start()
 
-    def stop(self, timeout: float = 30.0) -> None:
-        """End the thread after its present step, waited for at most `timeout` seconds."""
+    def ask_to_stop(self) -> None:
+        """Let the thread end after its present step, without waiting for it."""
         self._stopping.set()
         if self._thread is not None:
             self._wake()
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End the thread after its present step, waited for at most `timeout` seconds."""
+        self.ask_to_stop()
+        if self._thread is not None:
             self._thread.join(timeout)
             self._thread = None
 

@@ -66,7 +66,7 @@ def check_policy(call: Call, file: File) -> None:
 
 
 def adopt_policy(call: Call, file: File) -> None:
-    """Let a document decide from here on; the adoption is an event.
+    """Let a document decide from here on; the adoption is an event. One that decides already adds nothing.
 
     Example: mnemolog policy adopt policy.yaml
     """
@@ -74,9 +74,11 @@ def adopt_policy(call: Call, file: File) -> None:
         receipt = memory.operations.adopt_policy(file)
         policy = memory.operations.policy()
     if call.out.as_json:
-        call.out.document({"event_id": receipt.event_id, "position": receipt.position, "policy": policy.hash})
+        told = {"event_id": receipt.event_id, "position": receipt.position, "policy": policy.hash}
+        call.out.document({**told, "duplicate": receipt.duplicate})
     else:
-        call.out.text(f"adopted: policy {policy.hash[:12]} at position {receipt.position}")
+        told_as = "already adopted" if receipt.duplicate else "adopted"
+        call.out.text(f"{told_as}: policy {policy.hash[:12]} at position {receipt.position}")
 
 
 def audit_record(call: Call, id: Id) -> None:

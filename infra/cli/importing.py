@@ -58,7 +58,8 @@ def import_(call: Call, files: Files, format: Form = "auto", timezone: Zone = No
     """Take in transcripts and event files, with their original times.
 
     Run it again after an interruption, or after lines were added: nothing is doubled. Levels such as --tenant
-    fill in what a file does not say. Exit code 9 when lines were skipped that should not have been.
+    fill in what a file does not say. Lines that cannot go in are skipped and told of, with exit code 9; what was
+    erased is skipped and told of too, and that is as it should be.
 
     Example: mnemolog import sessions/*.jsonl --format claude-code --tenant acme --user u-17
     """

@@ -90,6 +90,8 @@ def recall(
 ) -> None:
     """Find what answers a question: records and events of this scope, best first.
 
+    The question may be a time ("last week"), and not empty: `records list` and `log list` show all there is.
+
     Example: mnemolog recall "which format for reports?" --tenant acme --user u-17 --project billing
     """
     scope = call.reading(any_of or ())
@@ -124,7 +126,8 @@ def context(
 ) -> None:
     """Assemble what an agent should read before it answers, within a budget of tokens.
 
-    The text goes to stdout. Its receipt, ids only, is in the log; `audit context` shows it.
+    QUERY may be empty (""), where nothing is asked yet. The text goes to stdout. Its receipt, ids only, is in the
+    log; `audit context` shows it.
 
     Example: mnemolog context "draft the report" --budget 2000 --tenant acme --user u-17 > memory.txt
     """

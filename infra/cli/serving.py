@@ -35,9 +35,11 @@ def serve(call: Call, role: RoleName, health_port: HealthPort = None) -> None:
     Example: mnemolog serve projections --health-port 9464
     """
     from mnemolog.infra.roles import opening
+    from mnemolog.infra.roles.servers import servers_of
     from mnemolog.infra.serving import serve as run
     from mnemolog.infra.settings import Settings
 
     settings = Settings.load(data=call.data)
     port = settings.health_port if health_port is None else health_port
-    run(role, opening(role, settings), health_port=port, say=call.out.say)
+    opened, servers = opening(role, settings), servers_of(role, settings)
+    run(role, opened, health_port=port, say=call.out.say, servers=servers)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from mnemolog.consumers.importing import Entry, ImportReport, Names, Place, Sink, Tally, run
+from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.principal import ALLOWED, Action, Principal
 from mnemolog.domain.scope import Scope
@@ -60,33 +61,39 @@ def import_files(
     all); start: the time of what has no time, now if not given. Raises InvalidInput for a file or an option that
     cannot be used, before anything is appended, and store errors; what lines lack is in the report.
     """
-    form = format.replace("-", "_")
-    if form != "auto" and form not in FORMATS:
-        known = ", ".join(map(spelled, FORMATS))
-        raise InvalidInput(f"no import format {format!r}: use one of auto, {known}")
     zone = None if timezone is None else jsonl.zone_of(timezone)
     scope = defaults if isinstance(defaults, Scope) else Scope.of(defaults) if defaults else None
     if start is not None and start.utcoffset() is None:
         raise InvalidInput("start has no time zone: add an offset")
-    begun = datetime.now(UTC) if start is None else start
+    options = Options(scope, zone, datetime.now(UTC) if start is None else start)
     folder = memory.path / PLACES_FOLDER if place_folder is None else place_folder
     jobs = []
-    for path in _files(paths):
-        name = detect(Source(path)) if form == "auto" else form
-        if name != jsonl.FORM and scope is None:
-            raise InvalidInput(
-                f"{path.name} is {spelled(name)}, which names no tenant: name it with --tenant"
-            )
+    for path, name in _formats(_files(paths), format, scope):
         place = place_path(folder, path, name, scope, timezone)
-        jobs.append(_Job(path, name, place, Options(scope, zone, begun), fixed_start=start is not None))
+        jobs.append(_Job(path, name, place, options, fixed_start=start is not None))
     total = sum(job.path.stat().st_size for job in jobs)
     done = _Progress(progress, total)
     return ImportReport.together([job.run(memory, batch, done) for job in jobs])
 
 
+def _formats(files: Sequence[Path], format: str, scope: Scope | None) -> Iterator[tuple[Path, str]]:
+    """Each file and how it is written."""
+    form = format.replace("-", "_")
+    if form != "auto" and form not in FORMATS:
+        known = ", ".join(map(spelled, FORMATS))
+        raise InvalidInput(f"no import format {format!r}: use one of auto, {known}")
+    for path in files:
+        name = detect(Source(path)) if form == "auto" else form
+        if name != jsonl.FORM and scope is None:
+            raise InvalidInput(
+                f"{path.name} is {spelled(name)}, which names no tenant: name it with --tenant"
+            )
+        yield path, name
+
+
 def _files(paths: Sequence[str | Path]) -> list[Path]:
-    files = []
-    for path in map(Path, paths):
+    files: list[Path] = []
+    for path in map(Path, ingress.several(paths, "paths", "files and folders")):
         if path.is_dir():
             found = (each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
             files += sorted(each for each in found if {".json", ".jsonl"} & set(each.suffixes))

@@ -6,15 +6,15 @@ What is slow, or appends what it found, has a process of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Event
 
-from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.roles import metrics
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
-from mnemolog.projections.supervision import Trouble
+from mnemolog.projections.supervision import Trouble, first_of, stop_all
 
 
 class EmbedderRole:
@@ -32,12 +32,15 @@ class EmbedderRole:
         for one in self._store.deriving():
             one.start()
         while not stop.wait(1.0):
-            self._store.look_around()
-        for one in self._store.deriving():
-            one.stop()
+            with suppress(StoreUnavailable):  # it comes back, and the threads go on
+                self._store.look_around()
+        stop_all(self._store.deriving())
 
     def ready(self) -> bool:
-        return all(trouble.backoff == 0 for trouble in self._troubles().values())
+        return self.trouble() is None
+
+    def trouble(self) -> str | None:
+        return first_of(self._troubles())
 
     def metrics(self) -> Iterator[Metric]:
         head = self._store.log.head()

@@ -31,7 +31,10 @@ class IngestRole:
         self._ingest.run(stop)
 
     def ready(self) -> bool:
-        return self._ingest.supervisor.now is None and self._source.is_member
+        return self.trouble() is None and self._source.is_member
+
+    def trouble(self) -> str | None:
+        return self._ingest.supervisor.now
 
     def metrics(self) -> Iterator[Metric]:
         counters = self._ingest.counters

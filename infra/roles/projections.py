@@ -10,6 +10,7 @@ from mnemolog.infra.roles import metrics
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.memory import Memory
+from mnemolog.projections.supervision import first_of
 
 
 class Projections:
@@ -21,7 +22,7 @@ class Projections:
     name = "projections"
 
     def __init__(self, memory: Memory) -> None:
-        self._operations = memory.operations
+        self._operations, self._store = memory.operations, memory._store
 
     def run(self, stop: Event) -> None:
         stop.wait()
@@ -29,6 +30,10 @@ class Projections:
     def ready(self) -> bool:
         health = self._operations.health()
         return health.running == health.leads and not health.failing
+
+    def trouble(self) -> str | None:
+        troubles = {one.name: one.trouble for one in self._store.backgrounds()}
+        return first_of({"leadership": self._store.leadership.trouble, **troubles})
 
     def metrics(self) -> Iterator[Metric]:
         operations, health = self._operations, self._operations.health()

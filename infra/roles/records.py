@@ -35,7 +35,10 @@ class RecordsRole:
         self._publisher.run(stop)
 
     def ready(self) -> bool:
-        return self._publisher.supervisor.now is None
+        return self.trouble() is None
+
+    def trouble(self) -> str | None:
+        return self._publisher.supervisor.now
 
     def metrics(self) -> Iterator[Metric]:
         publisher = self._publisher

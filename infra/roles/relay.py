@@ -31,7 +31,10 @@ class RelayRole:
         self._relay.run(stop)
 
     def ready(self) -> bool:
-        return self._relay.supervisor.now is None
+        return self.trouble() is None
+
+    def trouble(self) -> str | None:
+        return self._relay.supervisor.now
 
     def metrics(self) -> Iterator[Metric]:
         relay, head = self._relay, self._kafka.log.head()

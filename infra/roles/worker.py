@@ -21,6 +21,7 @@ from mnemolog.infra.roles.kafka import log_id
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings
 from mnemolog.projections.ports import Projection
+from mnemolog.projections.supervision import first_of
 
 FAUST_FOLDER: Final = "faust"
 
@@ -38,6 +39,9 @@ class WorkerRole:
 
     def ready(self) -> bool:
         return self._faust.joined and self._faust.supervisor.now is None
+
+    def trouble(self) -> str | None:
+        return self._faust.supervisor.now or first_of(self._faust.worker.troubles())
 
     def metrics(self) -> Iterator[Metric]:
         faust, worker = self._faust, self._faust.worker

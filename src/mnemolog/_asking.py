@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from mnemolog._guard import Guard
-from mnemolog._reading import Reader, View
+from mnemolog._reading import Reader
+from mnemolog._views import View
 from mnemolog.domain.context import Entry, Layer
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.gate.wording import is_korean, question, which

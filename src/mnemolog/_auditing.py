@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from mnemolog._guard import Guard
 from mnemolog.domain import ingress
-from mnemolog.domain.context import LeftOut
+from mnemolog.domain.context import LeftOut, told_once
 from mnemolog.domain.errors import NotFound
+from mnemolog.domain.principal import Action
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.projections import access, catalog
 from mnemolog.projections.access import Held
@@ -64,7 +65,9 @@ class Auditor:
         self._store.accesses.flush()
         with self._store.runner.read("catalog") as conn:
             row = catalog.find(conn, id) or next(iter(catalog.by_stream(conn, id)), None)
-        if row is None or not self._sees_event(row.position):
+        stored = None if row is None else self._scope_at(row.position)
+        if stored is None or not self._guard.sees(stored):
+            self._missed(stored)
             raise NotFound(f"no event or record {id} in what the principal may see")
         with self._store.runner.read("access") as conn:
             found = access.of_id(conn, [id])
@@ -77,6 +80,7 @@ class Auditor:
         with self._store.runner.read("access") as conn:
             found = access.context(conn, event_id)
         if found is None or not self._guard.sees(found.scope):
+            self._missed(None if found is None else found.scope)
             raise NotFound(f"no context {event_id} in what the principal may see")
         session = None if found.session is None else self._name(found.session)
         return ContextAudit(
@@ -90,12 +94,15 @@ class Auditor:
             found.tokens,
             found.read_position,
             tuple(each for each in found.held if each.left_out is None),
-            tuple(LeftOut(each.id, each.left_out) for each in found.held if each.left_out is not None),
+            told_once(LeftOut(each.id, each.left_out) for each in found.held if each.left_out is not None),
         )
 
-    def _sees_event(self, position: int) -> bool:
-        scope: ScopeIds = self._store.log.read_at([position], bodies=False)[0].envelope.scope
-        return self._guard.sees(scope)
+    def _scope_at(self, position: int) -> ScopeIds:
+        return self._store.log.read_at([position], bodies=False)[0].envelope.scope
+
+    def _missed(self, stored: ScopeIds | None) -> None:
+        if stored is not None:
+            self._guard.missed(Action.INSPECT, stored)
 
     def _exposure(self, one: access.Access) -> Exposure:
         held = one.held

@@ -30,6 +30,7 @@ class Batcher:
     def append(self, items: Sequence[Mapping[str, Any]]) -> list[Receipt | MnemologError]:
         """Append what can be; an item's error stands in its place. One commit, unless an item is refused by it."""
         self._store.enter()
+        items = ingress.several(items, "items", "mappings with type, scope and what that type takes")
         known: Known = {}
         said = [self._said(item, known) for item in items]
         self._introduce(said)
@@ -49,6 +50,8 @@ class Batcher:
     def _said(self, item: Mapping[str, Any], known: Known) -> Said | MnemologError:
         """What an item says, checked."""
         try:
+            if not isinstance(item, Mapping):
+                raise InvalidInput(f"each item must be a mapping, not {type(item).__name__}")
             given = dict(item)
             kind, scope = given.pop("type", None), given.pop("scope", None)
             if not isinstance(scope, Scope):

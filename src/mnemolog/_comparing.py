@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mnemolog._guard import Guard
-from mnemolog._reading import Reader, View
+from mnemolog._reading import Reader
 from mnemolog._stating import Acting, Stater, said
+from mnemolog._views import View
 from mnemolog.domain.consolidation import NEAR, Nearness, proposals
 from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.events import ConflictResolved, MergeReviewed, Receipt

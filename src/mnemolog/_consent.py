@@ -13,7 +13,7 @@ from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.events import ConsentGranted, ConsentWithdrawn, Receipt
 from mnemolog.domain.principal import Action, turn_tier
-from mnemolog.domain.scope import Scope
+from mnemolog.domain.scope import Scope, a_scope
 from mnemolog.infra.adopted import adopted
 from mnemolog.projections import gate_reads
 
@@ -38,7 +38,7 @@ class Consent:
         return receipt
 
     def _consent(self, scope: Scope, event: ConsentGranted | ConsentWithdrawn) -> Receipt:
-        if scope.user is None:
+        if a_scope(scope).user is None:
             raise InvalidInput("consent is a user's: give a scope with user")
         person = Scope(scope.tenant, user=scope.user)
         self._guard.enter(Action.REVIEW, person)

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from mnemolog._asking import Asking, is_foreign
 from mnemolog._guard import Guard, without_session
-from mnemolog._reading import Reader, Stated, Views
+from mnemolog._reading import Reader, Stated
 from mnemolog._recalling import MAX_QUERY, Found
 from mnemolog._tokens import Remembering, Tokenizer, token_counter
+from mnemolog._views import Views
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
 from mnemolog.domain.blueprint import blueprint
@@ -27,6 +28,7 @@ from mnemolog.domain.context import (
     TokenCounter,
     estimate_tokens,
     scaled,
+    told_once,
 )
 from mnemolog.domain.errors import ErasedScope, InvalidInput
 from mnemolog.domain.events import ContextAssembled, Receipt
@@ -106,10 +108,9 @@ class Contexts:
         now: Moment,
         at_least: int | None,
     ) -> Context:
-        if isinstance(layers, str):
-            raise InvalidInput(f"layers must be a collection of {', '.join(GROUPS)}, not one string")
-        groups = tuple(GROUPS if layers is None else [name for name in GROUPS if name in set(layers)])
-        shares = scaled(self._store.policy.context.shares.ours, GROUPS if layers is None else layers)
+        named = GROUPS if layers is None else ingress.names(layers, "layers")
+        groups = tuple(name for name in GROUPS if name in named)
+        shares = scaled(self._store.policy.context.shares.ours, named)
         self._reader.demand(scope, at_least, _READ)
         head, newest = self._store.log.head(), self._store.runner.newest()
         asked = Asked(
@@ -139,7 +140,7 @@ class Contexts:
             raise InvalidInput("give the tokens of the context as budget=, or those of the model as window=")
         if budget is None:
             assert window is not None
-            budget = self._store.policy.context.budget(window)
+            budget = self._store.policy.context.budget(ingress.whole(window, "window", 1))
         return ingress.whole(budget, "budget", 1)
 
     def _session(self, scope: Scope) -> str | None:
@@ -293,6 +294,7 @@ class Contexts:
             if head == seen:
                 break
             made, seen = self._still_right(asked, made), head
+        made = replace(made, left_out=told_once(made.left_out))
         return Context(made.body, made.state, self._receipt(asked, made, incomplete))
 
     def _still_right(self, asked: Asked, made: Assembly) -> Assembly:

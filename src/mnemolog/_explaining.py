@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from mnemolog._guard import Guard
-from mnemolog._reading import Reader, View
+from mnemolog._reading import Reader
+from mnemolog._views import View
 from mnemolog.domain.controls import Control, Seen, at_the_gate
 from mnemolog.domain.events import CandidatesExtracted, MemoryStated, Recorded
 from mnemolog.domain.gate.admission import Decision

@@ -8,7 +8,7 @@ from typing import Final
 from mnemolog.domain.errors import AccessDenied, InvalidInput
 from mnemolog.domain.events import AccessRefused, Draft, Event
 from mnemolog.domain.principal import ALLOWED, Action, Principal, Role, Tier, may_see, refusal
-from mnemolog.domain.scope import ANY, LEVELS, SESSION_LEVELS, Scope, ScopeIds
+from mnemolog.domain.scope import ANY, LEVELS, SESSION_LEVELS, Scope, ScopeIds, a_scope
 from mnemolog.infra.compose import Store
 
 _UNKNOWN: Final = "?"
@@ -19,6 +19,8 @@ class Guard:
     """Checks a principal's calls on a store, and turns names into ids."""
 
     def __init__(self, store: Store, principal: Principal) -> None:
+        if not isinstance(principal, Principal):
+            raise InvalidInput(f"principal must be a mnemolog.Principal, not {type(principal).__name__}")
         self.store, self.principal = store, principal
         self._actors: dict[str, str] = {}
         self._as_person: dict[str, Scope] = {}
@@ -35,9 +37,7 @@ class Guard:
 
     def check(self, action: Action, scope: Scope) -> None:
         """As `enter`, for one of many that were entered together."""
-        if not isinstance(scope, Scope):
-            raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")
-        if scope.has_any and action not in (Action.READ, Action.INSPECT):
+        if a_scope(scope).has_any and action not in (Action.READ, Action.INSPECT):
             raise InvalidInput("a write needs one value per level: ANY is for reads")
         self._settle(action, refusal(self.principal, action, scope), scope)
 
@@ -103,6 +103,14 @@ class Guard:
         refused = AccessRefused(action.value, reason)
         if found:
             self.store.log.append([self.note(refused, tenant) for tenant in sorted(found, key=Scope.encode)])
+
+    def missed(self, action: Action, stored: ScopeIds, scope: Scope | None = None) -> None:
+        """An id that a call named is not in its scope: a refusal where the principal may not see it, else a slip.
+
+        The caller is told the same as of an id that nothing has.
+        """
+        if not self.sees(stored):
+            self.refuse(action, "the id is not in the caller's scope", scope)
 
     def note(self, event: Event, of: ScopeIds) -> Draft:
         """A draft of a governance event, in its tenant's own stream and under the tenant's own key."""

@@ -44,7 +44,7 @@ def built(kind: object, given: Mapping[str, Any]) -> Event:
 
 
 def turn(role: str, content: str, author: str | None = None) -> TurnRecorded:
-    if role not in messages.ROLES:
+    if ingress.carried(role, "role") not in messages.ROLES:
         raise InvalidInput(f"role must be one of user, assistant, system, not {role!r}")
     return TurnRecorded(
         messages.ROLES[role], ingress.carried(content, "content"), ingress.optional(author, "author")
@@ -66,8 +66,6 @@ def tool_result(
     name: str | None = None,
     source: Sequence[str] | None = None,
 ) -> ToolReturned:
-    if isinstance(source, str):
-        raise InvalidInput('source must be a pair such as ("file:a.py", "v3"), not one string')
     if error is not None and output is not None:
         raise InvalidInput("a tool result has output= or error=, not both")
     text = ingress.json_text("" if output is None else output, "output")
@@ -76,7 +74,7 @@ def tool_result(
         ingress.optional(name, "name"),
         ingress.optional(call_id, "call_id"),
         error is not None,
-        tuple(ingress.short(part, "source") for part in source or ()),
+        tuple(ingress.short(part, "source") for part in ingress.texts(source or (), "source")),
     )
 
 
@@ -92,7 +90,7 @@ def chunk(
 
 def session_opened(timezone: str | None = None, title: str | None = None) -> SessionOpened:
     if timezone is not None:
-        zone_named(timezone)
+        zone_named(ingress.short(timezone, "timezone"))
     return SessionOpened(timezone, ingress.optional(title, "title"))
 
 

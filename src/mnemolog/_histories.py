@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from mnemolog._guard import Guard
-from mnemolog._reading import Reader, View
+from mnemolog._reading import Reader
+from mnemolog._views import View
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import NotFound
 from mnemolog.domain.records import Act, Record, Side, Status, Step
@@ -30,6 +31,7 @@ class Histories:
         with self._reader.view(scope) as view:
             steps = self.steps(view, record_id)
         if not any(step.record == record_id for step in steps):
+            self._reader.require(scope, record_id)
             raise NotFound(f"no record {record_id} in this scope")
         return steps
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, MetaData
+from sqlalchemy import MetaData
 
 from mnemolog._guard import Guard
 from mnemolog._recalling import Asked, Found, Recaller
 from mnemolog._shown import status_named, text_of, turn_hit
+from mnemolog._views import View, Views
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionParked
 from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
@@ -20,12 +21,10 @@ from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.gate.wording import which
 from mnemolog.domain.principal import Action, levels_asked
 from mnemolog.domain.records import Record, Status, Step
-from mnemolog.domain.scope import ANY, Scope, ScopeIds, owner, sees
+from mnemolog.domain.scope import ANY, Scope, ScopeIds, a_scope, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
-from mnemolog.projections.confining import confine
 from mnemolog.projections.curated_reads import CuratedView
-from mnemolog.projections.parking import Parking
 from mnemolog.projections.scopes import ScopeTable, record_scope
 from mnemolog.results import Hit, MemoryRecord, OutputRange
 
@@ -38,87 +37,6 @@ _MARGIN: Final = OVERLAP
 Moment = datetime | str | None
 Stated = tuple[Record, str]
 """A record without its content, and its content."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A read transaction on one view: what of it the caller sees."""
-
-    conn: Connection
-    scopes: Mapping[int, ScopeIds]
-
-
-class Views:
-    """The views as they are at one position: each is opened when it is first asked for, and read as it was then.
-
-    at_least: the position; None for the head of the log.
-    """
-
-    def __init__(self, guard: Guard, scopes: ScopeTable, at_least: int | None) -> None:
-        self._guard, self._scopes, self._at_least = guard, scopes, at_least
-        # Taken before anything is read, so that what was read before an erasure is not kept after it.
-        self.turn_epoch, self.record_epoch = guard.store.tables.epoch, guard.store.records.epoch
-        self._scanned, self._settled = guard.store.gate.scanning.settled
-        self.hidden = 0
-        """Up to which position the view of turns, once it is open, hides what was found in them."""
-        self._stack = ExitStack()
-        self._conns: dict[str, Connection] = {}
-        self._tenants: dict[str, str | None] = {}
-        """Whose rows each view shows: those of one tenant, or None for all."""
-        self._seen: dict[tuple[str, Scope, frozenset[str]], View] = {}
-
-    def __enter__(self) -> Views:
-        self._stack.enter_context(self._guard.store.foreground)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    def of(self, name: str, scope: Scope, exact: frozenset[str] = frozenset()) -> View:
-        """A view, caught up, with the numbers of the scopes that the caller sees in it."""
-        view = self._seen.get((name, scope, exact))
-        if view is None:
-            conn, ids = self._opened(name), self._guard.reading_ids(scope)
-            self._confine(name, conn, ids)
-            allowed = self._guard.allowed(scope)
-            seen = {} if ids is None else self._scopes.visible(conn, ids, exact=exact, allowed=allowed)
-            view = self._seen[name, scope, exact] = View(conn, seen)
-        return view
-
-    @property
-    def opened(self) -> tuple[str, ...]:
-        """The views that were asked for so far."""
-        return tuple(self._conns)
-
-    def is_parked(self, name: str, ids: ScopeIds) -> bool:
-        """Whether events of the scope's owner are set aside, so that the view lacks them."""
-        conn = self._opened(name)
-        confine(conn, None)
-        parked = Parking(name).is_parked(conn, owner(ids))
-        confine(conn, self._tenants.get(name))
-        return parked
-
-    def _confine(self, name: str, conn: Connection, ids: ScopeIds | None) -> None:
-        """Behind the scope check stands the database's own: it shows one tenant's rows, if one is all we need."""
-        if ids is None:
-            return
-        before = self._tenants.get(name, ids.tenant)
-        tenant = ids.tenant if ids.tenant == before != ANY else None
-        if name not in self._tenants or tenant != before:
-            confine(conn, tenant)
-        self._tenants[name] = tenant
-
-    def _opened(self, name: str) -> Connection:
-        conn = self._conns.get(name)
-        if conn is None:
-            store = self._guard.store
-            # What was erased or found to be hidden by then is so in the view, whatever position was asked for.
-            at_least = None if self._at_least is None else max(self._at_least, store.erased, self._settled)
-            read = store.runner.read(name, at_least)
-            conn = self._conns[name] = self._stack.enter_context(read)
-            if name == "turns" and not store.settings.workers and not store.runner.has_parked(name):
-                self.hidden = self._scanned
-        return conn
 
 
 class Reader:
@@ -174,7 +92,7 @@ class Reader:
         """A read that asks for a position gets all up to it, or an error that says why not."""
         if at_least is None:
             return
-        if at_least > self._store.log.head():
+        if ingress.whole(at_least, "at_least") > self._store.log.head():
             raise InvalidInput(f"at_least={at_least} lies behind the head of the log")
         ids = self._guard.reading_ids(scope)
         self._store.runner.catch_up_all(at_least)
@@ -201,13 +119,17 @@ class Reader:
         history: bool,
     ) -> list[MemoryRecord]:
         self.demand(scope, at_least)
+        if believed_at is not None:
+            ingress.whole(believed_at, "believed_at")
         with self._view("curated", scope, at_least, levels_asked(scope, exact)) as view:
             found = self._curated.records(
                 view.conn,
                 view.scopes,
                 self._now(scope, now),
-                kinds=kinds,
-                statuses=None if status is None else [status_named(one) for one in status],
+                kinds=None if kinds is None else ingress.names(kinds, "kinds"),
+                statuses=None
+                if status is None
+                else [status_named(one) for one in ingress.texts(status, "status")],
                 include_history=history,
                 believed_at=believed_at,
             )
@@ -326,8 +248,13 @@ class Reader:
     def log(
         self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None
     ) -> list[Recorded]:
-        if unknown := set(topics or ()) - REGISTRY.keys():
+        topics = None if topics is None else ingress.names(topics, "topics")
+        if unknown := (topics or frozenset[str]()) - REGISTRY.keys():
             raise InvalidInput(f"no event type {', '.join(sorted(unknown))}: use {', '.join(REGISTRY)}")
+        ingress.whole(after, "after")
+        ingress.whole(limit, "limit")
+        if scope is not None:
+            a_scope(scope)
         found: list[Recorded] = []
         while len(found) < limit:
             page = self._store.log.read(after, limit, topics=topics)
@@ -348,7 +275,7 @@ class Reader:
     def require(self, scope: Scope, id: str) -> CatalogRow:
         """The event (or the last event of the record) with this id, if the caller's scope sees it.
 
-        Raises NotFound else; that it exists elsewhere is recorded as a refusal, and not told.
+        Raises NotFound else; that it exists where the principal may not look is recorded as a refusal, and not told.
         """
         id = ingress.known_id(id)
         with self._store.runner.read("catalog") as conn:
@@ -357,7 +284,7 @@ class Reader:
             envelope = self._store.log.read_at([row.position], bodies=False)[0].envelope
             if self._is_seen(scope, envelope.scope, row.erased):
                 return row
-            self._guard.refuse(Action.READ, "the id is not in the caller's scope", scope)
+            self._guard.missed(Action.READ, envelope.scope, scope)
         raise NotFound(f"no event or record {id} in this scope")
 
     def _is_seen(self, scope: Scope, stored: ScopeIds, erased: bool) -> bool:

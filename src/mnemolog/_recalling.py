@@ -24,12 +24,17 @@ from mnemolog.projections.turns_view import TurnRow
 from mnemolog.results import Hit
 
 if TYPE_CHECKING:
-    from mnemolog._reading import Reader, Views
+    from mnemolog._reading import Reader
+    from mnemolog._views import Views
     from mnemolog.projections.hybrid import HybridSearch
 
 MAX_K: Final = 1_000
 MAX_QUERY: Final = 4_000
 """Characters of a query that are searched for."""
+_BLANK: Final = (
+    "query is empty: say what to look for (a time will do, as “last week”); `records` lists what is remembered, `log` "
+    "what was said, and `context` needs no question"
+)
 RERANKED: Final = 30
 """How many of the first hits a reranker looks at."""
 TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
@@ -108,6 +113,8 @@ class Recaller:
     def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
         """The best `k`, best first."""
         query = ingress.carried(query, "query")[:MAX_QUERY]
+        if not query.strip():
+            raise InvalidInput(_BLANK)
         ingress.whole(k, "k", 1, MAX_K)
         # The head when the call began, which the guard has just looked at.
         newest = self._store.runner.newest() if self._store.settings.workers else self._store.position
@@ -165,7 +172,7 @@ class Recaller:
             kinds=self._readable(None if asked.kinds is None else kinds),
             author=ingress.optional(asked.author, "author"),
             tool=ingress.optional(asked.tool, "tool"),
-            slot=asked.slot,
+            slot=None if asked.slot is None else ingress.slot(asked.slot),
             status=None if asked.status is None else frozenset(map(status_named, status)),
             since_us=since,
             until_us=until,

@@ -11,9 +11,10 @@ from mnemolog._comparing import Comparing
 from mnemolog._explaining import Explainer
 from mnemolog._guard import Guard
 from mnemolog._histories import Histories
-from mnemolog._reading import Reader, View
+from mnemolog._reading import Reader
 from mnemolog._standing import of_event, of_record
 from mnemolog._stating import Acting, Stater, said
+from mnemolog._views import View
 from mnemolog.domain import ingress
 from mnemolog.domain.controls import Control
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
@@ -47,7 +48,7 @@ class Review:
     def __init__(self, guard: Guard, reader: Reader, stater: Stater) -> None:
         self._guard, self._reader, self._stater, self._store = guard, reader, stater, guard.store
         self._comparing = Comparing(guard, reader, stater)
-        self._histories, self._explainer = Histories(guard, reader), Explainer(guard, reader)
+        self.histories, self._explainer = Histories(guard, reader), Explainer(guard, reader)
 
     def list(
         self, scope: Scope, *, status: Sequence[str] = WAITING, limit: int = 100
@@ -136,7 +137,7 @@ class Review:
             record = self._reader.shown(view, row.stream)
             found = [self._open_to(self._outcome(each, view), record is not None) for each in outcomes]
             peers = [self._reader.handed(one, view) for one in self._reader.peers(view, row.stream)[1]]
-            steps = [] if record is None else self._histories.steps(view, row.stream)
+            steps = [] if record is None else self.histories.steps(view, row.stream)
             path = self._explainer.gate(outcomes, own)
             if stands is not None:
                 path += self._stands(view, stands, steps)
@@ -179,7 +180,7 @@ class Review:
         path = self._explainer.gate(rows, own)
         for name, (record, _) in records.items():
             if record is not None and (name in readable or name in stated):
-                path += self._stands(view, record, self._histories.steps(view, name))
+                path += self._stands(view, record, self.histories.steps(view, name))
         return path
 
     # ----------------------------------------------------------------------------------------------------------------

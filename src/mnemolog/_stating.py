@@ -26,7 +26,7 @@ from mnemolog.domain.events import (
 from mnemolog.domain.gate.findings import Finding
 from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
 from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES, identity
-from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, sees
+from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, a_scope, sees
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 
@@ -179,7 +179,7 @@ class Stater:
         return MemoryStated(
             ingress.statement(content),
             _one_of(kind, RECORD_KINDS, "kind"),
-            None if slot is None else self._named(_slot(slot)),
+            None if slot is None else self._named(ingress.slot(slot)),
             sensitivity=_one_of(details["sensitivity"], SENSITIVITIES, "sensitivity"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
@@ -207,9 +207,7 @@ class Stater:
         """Where a new record belongs; agent and session stay as provenance."""
         target = scope.at(RECORD_LEVELS) if belongs_to is None else belongs_to
         if belongs_to is not None:
-            if not isinstance(belongs_to, Scope):
-                raise InvalidInput(f"belongs_to must be a mnemolog.Scope, not {type(belongs_to).__name__}")
-            if belongs_to.session or belongs_to.agent or not sees(scope, belongs_to):
+            if a_scope(belongs_to, "belongs_to").session or belongs_to.agent or not sees(scope, belongs_to):
                 raise InvalidInput(
                     "belongs_to is the caller's scope with levels left out, without agent and session"
                 )
@@ -227,10 +225,10 @@ class Stater:
         self, scope: Scope, evidence: Sequence[str | Mapping[str, Any]], about: About
     ) -> tuple[tuple[dict[str, Any], ...], About]:
         """Evidence as stored, and the sources and subjects that come with it."""
-        if isinstance(evidence, str):
-            raise InvalidInput("evidence must be a sequence of event ids, not one string")
         cited, sources, subjects = [], [], set[str]()
-        for one in evidence:
+        for one in ingress.several(evidence, "evidence", "event ids or spans"):
+            if not isinstance(one, str | Mapping):
+                raise InvalidInput("evidence must hold event ids, or spans with event_id, start and end")
             given = {"event_id": one} if isinstance(one, str) else dict(one)
             row, source_subjects, tier = self._source(scope, given.get("event_id"))
             cited.append({**_span(given), "tier": int(tier)})
@@ -314,12 +312,6 @@ def _one_of(value: object, known: Sequence[str], what: str) -> str:
     if value not in known:
         raise InvalidInput(f"{what} must be one of {', '.join(known)}, not {value!r}")
     return str(value)
-
-
-def _slot(slot: object) -> tuple[str, str]:
-    if not isinstance(slot, tuple | list) or len(slot) != 2:
-        raise InvalidInput('slot must be a pair such as ("report", "format")')
-    return ingress.short(slot[0], "slot entity"), ingress.short(slot[1], "slot attribute")
 
 
 def _tiers(event: object) -> list[int]:

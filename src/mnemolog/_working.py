@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, MetaData
 
 from mnemolog._guard import Guard
-from mnemolog._reading import Views
+from mnemolog._views import Views
 from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import InvalidInput

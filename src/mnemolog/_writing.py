@@ -14,7 +14,7 @@ from mnemolog._guard import Guard
 from mnemolog._happened import event_of, preview
 from mnemolog.domain import ingress, messages
 from mnemolog.domain.alignment import new_messages
-from mnemolog.domain.errors import ErasedScope, InvalidInput, VersionConflict
+from mnemolog.domain.errors import ErasedScope, VersionConflict
 from mnemolog.domain.events import (
     Draft,
     Event,
@@ -174,20 +174,19 @@ class Writer:
             raise ErasedScope("this belongs to something that was erased: it is refused and counted")
 
     def _subjects(self, scope: Scope, ids: ScopeIds, about: About, at: datetime) -> tuple[str, ...]:
-        if isinstance(about.subjects, str):
-            raise InvalidInput("subjects must be a sequence of ids, not one string")
-        if not about.subjects and not about.source_subjects:
+        named = ingress.texts(about.subjects, "subjects")
+        if not named and not about.source_subjects:
             return (ids.user or ids.tenant,)
         subjects = set(about.source_subjects)
         if ids.user is not None:
             subjects.add(ids.user)
-        if len(about.subjects) > 1:
-            self._introduce_people(scope, about.subjects, at)
-        for name in about.subjects:
+        if len(named) > 1:
+            self._introduce_people(scope, named, at)
+        for name in named:
             person = Scope(scope.tenant, user=ingress.short(name, "subject"))
-            named = self.ids(person, ingress.microseconds(at)).user
-            assert named is not None
-            subjects.add(named)
+            rid = self.ids(person, ingress.microseconds(at)).user
+            assert rid is not None
+            subjects.add(rid)
         return tuple(sorted(subjects)) or (ids.tenant,)
 
     def _introduce_people(self, scope: Scope, names: Sequence[str], at: datetime) -> None:

@@ -14,7 +14,6 @@ from mnemolog._contexts import Contexts
 from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
 from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
-from mnemolog._histories import Histories
 from mnemolog._reading import Reader
 from mnemolog._recalling import Asked, Asking
 from mnemolog._reviewing import Review
@@ -22,11 +21,12 @@ from mnemolog._stating import Acting, Correcting, Stater
 from mnemolog._tokens import Tokenizer
 from mnemolog._working import Desk
 from mnemolog._writing import About, Writer
+from mnemolog.domain import ingress
 from mnemolog.domain.errors import MnemologError, NotFound
 from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.domain.records import Step
-from mnemolog.domain.scope import Scope, ScopeIds
+from mnemolog.domain.scope import Scope, ScopeIds, a_scope
 from mnemolog.infra.compose import Parts, Store, open_store
 from mnemolog.infra.settings import Settings, placed
 from mnemolog.operations import Operations
@@ -55,7 +55,6 @@ class Memory:
         self._guard = Guard(store, principal)
         self._writer = Writer(self._guard)
         self._reader = Reader(self._guard)
-        self._histories = Histories(self._guard, self._reader)
         self._stater = Stater(self._guard, self._writer, self._reader)
         self._batcher = Batcher(self._guard, self._writer, self._stater)
         self._eraser = Eraser(self._guard, self._writer, self._reader)
@@ -374,7 +373,8 @@ class Memory:
         exact: levels that must equal the scope's, absence included; True for all. A level may be `ANY`.
         kinds: turn, chunk, tool_call, tool_result and kinds of records. author, tool: of turns; slot, status: of
         records. history: superseded records too. What the query says of time ("last week", "지난주") is a bound in
-        the zone of the session, else of `now`; without such turns, and for dates and years, it only lifts.
+        the zone of the session, else of `now`; without such turns, and for dates and years, it only lifts. A query
+        without anything in it is refused (InvalidInput): `records` and `log` list.
         """
         self._guard.enter(Action.READ, scope)
         hits = self._reader.recall(scope, query, k, Asked(**asked))
@@ -395,7 +395,7 @@ class Memory:
         """What the agent should read before it answers, the most binding first, the present state last.
 
         budget: tokens that `context.text` may have; or window: tokens of the model, of which the policy gives a
-        share. Entries are whole or absent. The receipt is in the log.
+        share. Entries are whole or absent. The receipt is in the log. query: may be empty, where nothing is asked yet.
         layers: only some of boot, tools, memory, session; what the others do not use is theirs.
         tokenizer: counts tokens (or has `encode`, as tiktoken's do); an estimate on the safe side where not given.
         """
@@ -442,7 +442,7 @@ class Memory:
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         """Everything that happened to a record and to the others in its slot, oldest first."""
         self._guard.enter(Action.READ, scope)
-        return self._trail.some("history", scope, self._histories.history(scope, record_id))
+        return self._trail.some("history", scope, self.review.histories.history(scope, record_id))
 
     def read_output(
         self, scope: Scope, event_id: str, start: int = 0, end: int | None = None
@@ -467,14 +467,14 @@ class Memory:
     def names(self, ids: ScopeIds) -> Scope:
         """The external names behind the ids of a recorded scope; an erased name stays its id."""
         self._guard.enter_log()
-        if not self._guard.sees(ids):
+        if not self._guard.sees(ScopeIds(a_scope(ids, "ids"))):
             raise NotFound("these ids are of no scope that the principal may see")
         return self._store.vault.names(ids)
 
     def wait(self, after: int, timeout: float) -> int:
         """The head of the log, as soon as it is beyond `after` or `timeout` seconds have passed."""
         self._guard.enter_log()
-        return self._store.log.wait(after, timeout)
+        return self._store.log.wait(ingress.whole(after, "after"), ingress.seconds(timeout, "timeout"))
 
     # Erasing ---------------------------------------------------------------------------------------------------
 

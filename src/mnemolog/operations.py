@@ -50,6 +50,8 @@ _WORTH_A_PROCESS = 5_000
 """Events from which a rebuild gains more than another process costs to start,"""
 _WORTH_ALL = 100_000
 """and from which this process leaves all of it to others, so that its readers need not wait."""
+_MOST = 1_000_000
+"""Events of a batch, or processes, that can be asked for."""
 _LOCAL_BLOBS = (
     "large outputs are in this directory alone: set MNEMOLOG_BLOBS_URL before another machine opens this log"
 )
@@ -193,7 +195,7 @@ class Operations:
         if ingress.short(name, "name") == "index":
             self._store.vectors.rebuild_index()
             return
-        self._store.runner.rebuild(name, batch_size, progress, force=force)
+        self._store.runner.rebuild(name, _a_count(batch_size, "batch_size"), progress, force=force)
 
     def rebuild_all(
         self,
@@ -212,6 +214,7 @@ class Operations:
         """
         self._guard.enter_store(Action.OPERATE)
         store = self._store
+        processes, batch_size = _a_count(processes, "processes", 0), _a_count(batch_size, "batch_size")
         wanted = list(dict.fromkeys(ingress.texts(names or store.runner.names(), "names")))
         if unknown := set(wanted) - set(store.runner.names()):
             raise InvalidInput(f"no projection {', '.join(sorted(unknown))}: see `projections()`")
@@ -293,20 +296,33 @@ class Operations:
     def adopt_policy(self, document: str | Path, *, progress: Progress | None = None) -> Receipt:
         """Decide by this document (YAML text, or the path of a file) from here on. Raises InvalidInput with lines.
 
-        The document is an event of the store's own; adopting what decides already is one more event. Views that it
-        decides about are folded anew from position 0 beside the live ones, and readers are switched when it returns.
+        The document is an event of the store's own; the one that decides already adds none, and its receipt is a
+        duplicate's. Views that it decides about are folded anew from position 0 beside the live ones, and readers are
+        switched when it returns.
         """
         self._guard.enter_store(Action.OPERATE)
         from mnemolog.infra.policies import parse_policy, read_policy
 
         text = read_policy(document) if isinstance(document, Path) else ingress.carried(document, "document")
         policy = parse_policy(text)
+        receipt = self._adopted_before(text, policy) or self._adopt(text, policy)
+        self._store.refold(progress)  # also what an adoption that was cut off has left
+        return receipt
+
+    def _adopted_before(self, text: str, policy: Policy) -> Receipt | None:
+        """The receipt of the adoption that decides now, if it was of this document."""
+        found = adopted(self._store.log)
+        if found is None or found.event.document != text or policy.hash != self._store.policy.hash:
+            return None
+        envelope = self._store.log.read_at([found.position], bodies=False)[0].envelope
+        return Receipt(envelope.id, found.position, envelope.stream, envelope.version, duplicate=True)
+
+    def _adopt(self, text: str, policy: Policy) -> Receipt:
         home = self._store.vault.resolve(Scope(WORKER), create=True)
         assert home is not None
         event = PolicyAdopted(text, policy.hash, self._store.policy.hash)
         receipt = self._store.log.append([self._guard.note(event, home)])[0]
         self._store.adopt(policy)
-        self._store.refold(progress)
         return receipt
 
     def audit_record(self, id: str) -> list[Exposure]:
@@ -461,6 +477,10 @@ def _of_the_gate(gate: GateStatus) -> Iterator[str]:
         yield f"{gate.waiting} candidates wait for a person: see `review list`"
     if bursts:
         yield f"{bursts} candidates came in bursts of one origin and are held: see `review list`"
+
+
+def _a_count(value: int | None, what: str, least: int = 1) -> int | None:
+    return None if value is None else ingress.whole(value, what, least, _MOST)
 
 
 def _processes_for(events: int, shares: bool) -> int:

@@ -92,3 +92,24 @@ def test_nothing_is_behind_after_a_catch_up(run: Run) -> None:
         (one["name"], head) for one in run("projections", "lag", "--json")
     }
     assert run("catch-up", "--json")["position"] == head
+
+
+def test_a_policy_that_decides_already_is_said_to(data: Path, tmp_path: Path) -> None:
+    """Adopting the same file again adds nothing, says so, and is no error."""
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\nsummaries: {keep: 9}  # 요약\n")
+    first, again = (invoke(data, "policy", "adopt", str(file)) for _ in range(2))
+    assert (first.exit_code, again.exit_code) == (Exit.OK, Exit.OK)
+    assert first.stdout.startswith("adopted: policy")
+    assert again.stdout == f"already {first.stdout}"
+    assert json.loads(invoke(data, "policy", "adopt", str(file), "--json").stdout)["duplicate"] is True
+
+
+def test_a_question_that_asks_nothing_is_refused(run: Run, data: Path) -> None:
+    """A blank query of a recall is a mistake in usage that names what lists; a context may have none."""
+    for blank in ("", " \t", "　"):
+        asked = invoke(data, "recall", blank, "--tenant", "hanul")
+        assert (asked.exit_code, asked.stdout) == (Exit.USAGE, "")
+        assert "`records` lists" in asked.stderr
+    whose = ("--tenant", "hanul", "--user", "min", "--project", "settlement")
+    assert "<memory>" in run("context", "", "--budget", "500", *whose)

@@ -85,6 +85,17 @@ def test_import_reports_what_it_left_out(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_import_of_what_was_erased_is_no_failure(run: Run, data: Path) -> None:
+    """Lines of an erased person are told of with their reason, the others are here, and the exit code is 0."""
+    run("erase", "--subject", "min", "--tenant", "hanul", "--reason", "asked", "--yes")
+    for place in (data / "imports").iterdir():
+        place.unlink()
+    report = run("import", str(SAMPLE), "--json")
+    assert (report["appended"], report["wrong"]) == (0, 0)
+    assert report["duplicates"] > 0 and report["skipped_total"] > 0
+    assert all("erased" in reason for reason in report["files"][0]["reasons"])
+
+
 def test_nothing_found_says_what_to_do(data: Path) -> None:
     """An empty answer is no error: stdout stays empty, and stderr names the level that is missing."""
     result = invoke(data, "recall", "settlement", "--tenant", "nobody")

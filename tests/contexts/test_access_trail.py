@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,55 @@ def test_the_trail_outlives_an_erasure_without_a_name(memory: Memory) -> None:
     found = memory.operations.audit_record(note.record_id)
     assert {one.action for one in found} == {"recall", "context"}
     assert "u-1" not in repr(found)
+
+
+def test_what_was_left_out_is_told_once_for_each_reason(memory: Memory) -> None:
+    """A turn that competed as a turn, a landmark and an open question is one line in receipt, event and audit."""
+    for n in range(40):
+        said = f"{n}번째: we decided on walrus plan {n}. 마감은 언제인가요? When is the deadline {n}?"
+        memory.record_turn(U1, role="user", content=said)
+    memory.operations.run_workers()
+    receipt = memory.context(U1, "walrus plan deadline", budget=400).receipt
+    told = [(one.id, one.reason) for one in receipt.left_out]
+    assert len(told) == len(set(told)) == receipt.omitted > 40
+    (logged,) = memory.log(topics={"ContextAssembled"})
+    assert [(one["id"], one["reason"]) for one in logged.envelope.clear["left_out"]] == told
+    assert memory.operations.audit_context(receipt.event_id).left_out == receipt.left_out
+
+
+def test_a_slip_is_no_refusal_and_what_may_not_be_seen_is(memory: Memory) -> None:
+    """An id that nothing has is not found, and so is one of a scope that the caller may see; only others count."""
+    theirs = memory.remember(U2, "walrus")
+    said = memory.record_turn(U2, role="user", content="바다코끼리")
+    context = memory.context(U2, "walrus", budget=300).receipt.event_id
+    auditor = Principal("a", Role.AUDITOR, (Scope("acme", user="u-1"),))
+    slips = {"0" * 32, theirs.record_id[:-1] + "g", "오타", "x\x00"}
+
+    def told(face: Memory, id: str) -> list[str]:
+        audits = face.operations.audit_record, face.operations.audit_context
+        reads = face.get, face.history, face.why, face.why_not, face.standing, face.read_output
+        asked = [partial(read, U1, id) for read in reads]
+        asked += [partial(audit, id) for audit in audits] if face.principal.role is Role.AUDITOR else []
+        return [missed(ask).replace(id, "ID") for ask in asked]
+
+    mine, auditing = memory.acting_as(user("u-1")), memory.acting_as(auditor)
+    same = {face: told(face, "0" * 32) for face in (memory, mine, auditing)}
+    for face in same:
+        for slip in slips:
+            told(face, slip)
+    assert told(memory, theirs.record_id) == same[memory] == told(memory, said.event_id)
+    assert memory.operations.status().refused_access == 0
+    assert told(mine, theirs.record_id) == same[mine] == told(mine, said.event_id)
+    assert memory.operations.status().refused_access == 12
+    assert told(auditing, theirs.record_id)[:-1] == same[auditing][:-1]
+    assert (
+        missed(lambda: auditing.operations.audit_context(context)).replace(context, "ID")
+        == same[auditing][-1]
+    )
+    assert memory.operations.status().refused_access == 20
+
+
+def missed(ask: Callable[[], object]) -> str:
+    with pytest.raises(NotFound) as error:
+        ask()
+    return str(error.value)

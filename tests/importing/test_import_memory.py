@@ -62,6 +62,31 @@ def test_what_was_erased_does_not_come_back_with_an_old_file(memory: Memory, tmp
     assert (report.appended, report.duplicates) == (0, 1)
     assert [skipped.number for skipped in report.skipped] == [1]
     assert "erased" in report.skipped[0].reason
+    assert (report.wrong, report.skipped_total) == (0, 1)
+
+
+def test_what_names_an_erased_line_goes_with_it(memory: Memory, tmp_path: Path) -> None:
+    """A correction, a judgement and a statement that rest on erased lines are skipped for that reason, as no fault."""
+    other = {"tenant": "acme", "user": "u-2", "session": "s-2"}
+    lines = [
+        turn(0),
+        statement("remember", "m", content="보고서는 PDF로", id="fmt"),
+        statement("correct", "c", record="fmt", content="Excel로"),
+        statement("feedback", "f", target="s-1/0", rating="up", scope=other),
+        statement("remember", "n", content="PDF", evidence=["s-1/0"], scope=other),
+        turn(1, "s-2", scope=other),
+        statement("correct", "x", record="typo", content="x", scope=other),
+    ]
+    memory.record_turn(SCOPE, role="user", content="안녕", occurred_at="2026-01-01T00:00Z")
+    memory.erase(Scope("acme"), subject="u-17", reason="asked").apply()
+    file = write_lines(tmp_path / "a.jsonl", lines)
+    for appended in (1, 0):  # also when it goes on from its place
+        report = import_files(memory, [file])
+        assert (report.appended, report.skipped_total, report.wrong) == (appended, 6, 1)
+        assert [(one.number, one.code) for one in report.skipped] == [
+            *((number, "erased") for number in range(1, 6)),
+            (7, "invalid"),
+        ]
 
 
 def test_a_time_takes_the_zone_of_a_session_that_is_open_already(memory: Memory, tmp_path: Path) -> None:

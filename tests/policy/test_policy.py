@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -217,3 +217,17 @@ def test_an_adoption_is_an_event_and_holds_after_opening_again(tmp_path: Path) -
         assert one.envelope.clear["previous"] == DEFAULT.hash
         assert two.envelope.clear == {"policy": policy.hash, "previous": one.envelope.clear["policy"]}
         assert memory.operations.policy_document() == "version: 1\nsummaries:\n  keep: 6\n"
+
+
+def test_the_policy_that_decides_already_is_not_adopted_again(memory: Memory) -> None:
+    """The same document adds no event and gives its first receipt; other words or values are an adoption."""
+    text = "version: 1\nmemory: {kinds: [fact]}  # 사실만\n"
+    first = memory.operations.adopt_policy(text)
+    head, live = memory.operations.status().head, memory.operations.projections()
+    again = memory.operations.adopt_policy(text)
+    assert again == replace(first, duplicate=True)
+    assert (memory.operations.status().head, memory.operations.projections()) == (head, live)
+    memory.operations.adopt_policy("version: 1\nmemory: {kinds: [fact]}\n")
+    memory.operations.adopt_policy("version: 1")
+    assert not memory.operations.adopt_policy(text).duplicate
+    assert len(memory.log(topics={"PolicyAdopted"})) == 4

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from moving_world import files, prepared, server
+
+__all__ = ["files", "prepared", "server"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from embedding_fakes import Bigrams, embedding_memory
 from face_world import U1, U2, VIEWS, open_memory
 from mnemolog import Memory, Scope
 from mnemolog._recalling import Asked
 from mnemolog.infra.settings import Settings
+from mnemolog.moving import MoveReceipt, move
 from postgres_world import new_schema
 
 SECRET = "zyxwombatqk"
@@ -84,3 +88,38 @@ def found(memory: Memory, scope: Scope) -> list[Sequence[Any]]:
 
 def opened(path: Path, settings: Settings, **options: Any) -> Memory:
     return open_memory(path, settings=settings, **options)
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def crash() -> None:
+    raise Crash
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A memory in files, made once, and what is in it."""
+    path = tmp_path_factory.mktemp("prepared") / "files"
+    return path, made(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path, prepared: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    """A copy for this test, as `tmp_path / "files"`, and what is in it."""
+    shutil.copytree(prepared[0], tmp_path / "files")
+    return prepared[1]
+
+
+@pytest.fixture
+def server(tmp_path: Path, postgres_url: str) -> Settings:
+    return in_postgres(postgres_url, tmp_path / "secure" / "root.key")
+
+
+def there(tmp_path: Path, server: Settings, **options: Any) -> MoveReceipt:
+    return move(tmp_path / "files", tmp_path / "server", settings=FILES, to_settings=server, **options)
+
+
+def back(tmp_path: Path, server: Settings, to: str, **options: Any) -> MoveReceipt:
+    return move(tmp_path / "server", tmp_path / to, settings=server, to_settings=FILES, **options)

@@ -74,6 +74,9 @@ class Waiting:
     def ready(self) -> bool:
         return self.is_ready
 
+    def trouble(self) -> str | None:
+        return None
+
     def metrics(self) -> list[Metric]:
         return [Metric("mnemolog_waits", "How often.", 3, {"part": "a"}, "counter")]
 
@@ -87,8 +90,8 @@ def kept(role: Waiting) -> Iterator[Waiting]:
 
 
 def test_a_store_that_is_away_is_tried_again() -> None:
-    """A role is opened as soon as its stores are there, and closed at the end."""
-    role, said, tries = Waiting(), [], iter([StoreUnavailable("away"), None])
+    """A role is opened as soon as its stores are there, and closed at the end; that it waits is told once."""
+    role, said, tries = Waiting(), [], iter([StoreUnavailable("away"), StoreUnavailable("away"), None])
 
     def open_it():  # type: ignore[no-untyped-def]
         if (error := next(tries)) is not None:
@@ -101,7 +104,8 @@ def test_a_store_that_is_away_is_tried_again() -> None:
             Thread(target=signal.raise_signal, args=(signal.SIGTERM,)).start()
 
     run_role("waiting", open_it, say=say)
-    assert said == ["waiting: away", "waiting: working", "waiting: draining", "waiting: done"]
+    waits = "waiting: waiting, it goes on trying: away"
+    assert said == [waits, "waiting: working", "waiting: draining", "waiting: done"]
     assert role.closed
 
 
