@@ -25,6 +25,14 @@ def rivals(ranked: Ranked, within_us: int, now_us: int) -> list[Record]:
     A later word of the same voice has replaced the earlier one. A person's confirmation decides against everything
     that was said before it.
     """
+    found = near(ranked, within_us, now_us)
+    open_ = [one for one in found if not any(_decides(other, one) for other in found)]
+    names = {one.id for one in open_}
+    return [one for one in open_ if one.merged_into not in names] or open_[:1]
+
+
+def near(ranked: Ranked, within_us: int, now_us: int) -> list[Record]:
+    """The best and all that would be its rivals, had nobody confirmed one of them."""
     best, rank = ranked[0]
     found, forms, voices = [best], {best.form}, {best.voice}
     if _is_over(best, now_us):
@@ -37,9 +45,7 @@ def rivals(ranked: Ranked, within_us: int, now_us: int) -> list[Record]:
             found.append(record)
         forms.add(record.form)
         voices.add(record.voice)
-    open_ = [one for one in found if not any(_decides(other, one) for other in found)]
-    names = {one.id for one in open_}
-    return [one for one in open_ if one.merged_into not in names] or open_[:1]
+    return found
 
 
 def _decides(one: Record, against: Record) -> bool:

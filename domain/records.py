@@ -90,6 +90,29 @@ class Status(StrEnum):
     """Its valid time or its time to live is over."""
 
 
+class Precedence(StrEnum):
+    """Why one of two values stands before the other: the rules of revision by their names, the first that differs."""
+
+    RETRACTED = "retracted"
+    """What was taken back stands before nothing."""
+    VALID_NOW = "valid now"
+    """What holds at the time asked stands before what held, or will hold."""
+    SAME = "same statement"
+    """They say the same: the other one is evidence."""
+    MERGED = "merged by a person"
+    PERSON = "decided by a person"
+    """A human correction, choice or approval, or a person's statement after it."""
+    AUTHORITY = "higher authority"
+    OPEN = "nothing decides"
+    """Different voices of equal authority at about the same time: a person is asked."""
+    CONFIRMED = "confirmed by a person"
+    """It would be open, had nobody confirmed one of them."""
+    RECENT = "more recent"
+    LATER = "later in the log"
+    FIRST = "first"
+    """Nothing stood there before."""
+
+
 READABLE: Final = frozenset({Status.CURRENT, Status.DISPUTED, Status.CONTESTED})
 """What a default read returns."""
 
@@ -250,11 +273,22 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A record that a decision is about, and what it said then; None where that may not be told any more."""
+
+    record: str
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One event in the history of a record. content is None where it had none, or where it is forgotten.
 
     effect: effective (what the record says now), replaced, outranked (lower authority), evidence (the same again),
         forgotten, or noted (an act without content).
+    rule: why it has this effect, in the words of `Precedence`; other: the event that it was compared with.
+    won: of a person's decision between records, the one that it is for (None where both stay, as kept apart);
+    against: the others.
     """
 
     record: str
@@ -271,3 +305,7 @@ class Step:
     valid_from: str | None = None
     valid_to: str | None = None
     tier: Tier = Tier.IMPORT
+    rule: Precedence | None = None
+    other: str | None = None
+    won: Side | None = None
+    against: tuple[Side, ...] = ()

@@ -1,17 +1,15 @@
-"""Which statement is effective in a record, and which record stands in a slot. Pure, total, order of effect only.
+"""Which statement is effective in a record. Pure, total, order of effect only; between records see `standing`.
 
-Inside a record acts take effect in log order, unless what stands has more authority. Between records of one slot:
-what holds at the time asked → human correction → higher authority → more recent (valid time, then position); what
-different voices of equal authority say at about the same time is decided by a person (`contests`).
+Acts take effect in log order, unless what stands has more authority.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mnemolog.domain.contests import Rank, Ranked, contested, rivals
+from mnemolog.domain.contests import Rank
 from mnemolog.domain.normalise import slot_key
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import (
@@ -20,13 +18,18 @@ from mnemolog.domain.records import (
     Act,
     Assertion,
     Evidence,
+    Precedence,
     Record,
+    Side,
     Status,
     Step,
     microseconds,
 )
 
 _LOWEST: Final[Rank] = (False, Tier.IMPORT)
+_BETWEEN: Final = frozenset({Act.RESOLVED, Act.MERGED, Act.PARTED})
+Decided = tuple[Precedence, str | None]
+"""A rule, and the event that was on the other side."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,9 @@ class _Course:
     merged_into: str | None = None
     apart: set[str] = field(default_factory=set)
     outranked: set[str] = field(default_factory=set)
+    decided: dict[str, Decided] = field(default_factory=dict)
+    said: dict[str, str | None] = field(default_factory=dict)
+    """By the event of a decision between records, what this record said when it was made."""
 
 
 def settle(rows: Iterable[Assertion], erased: Mapping[str, int], up: int = 0, down: int = 0) -> Record:
@@ -68,6 +74,8 @@ def _run(ordered: Sequence[Assertion]) -> _Course:
     course = _Course()
     for row in ordered:
         if not row.forgotten:
+            if row.act in _BETWEEN:
+                course.said[row.event_id] = course.held.content if course.held else None
             _apply(course, row)
     return course
 
@@ -96,8 +104,9 @@ def _state(course: _Course, row: Assertion) -> None:
     order = _order(row)
     if course.held is not None or course.withdrawn is not None:
         if rank < course.rank:
-            course.outranked.add(row.event_id)
+            _outrank(course, row, rank)
         if rank < course.rank or (rank == course.rank and _is_late(course, row, order)):
+            course.decided.setdefault(row.event_id, (Precedence.RECENT, _stands(course)))
             course.held = course.held or row
             return
     _hold(course, row, rank, order)
@@ -124,7 +133,7 @@ def _correct(course: _Course, row: Assertion) -> None:
     rank = (row.human, row.trust)
     merged = row if course.held is None else _merged(row, course.held)
     if rank < course.rank:
-        course.outranked.add(row.event_id)
+        _outrank(course, row, rank)
         course.held = course.held or merged
         return
     if course.held is not None and course.held.form != row.form:
@@ -137,7 +146,7 @@ def _correct(course: _Course, row: Assertion) -> None:
 def _retract(course: _Course, row: Assertion) -> None:
     rank = (row.human, row.trust)
     if rank < course.rank:
-        course.outranked.add(row.event_id)
+        _outrank(course, row, rank)
         return
     course.withdrawn, course.rank, course.reason = row, rank, row.reason
     if rank[0]:
@@ -149,6 +158,8 @@ def _confirm(course: _Course, row: Assertion) -> None:
     course.verified = row.occurred_at
     _settle_dispute(course, row)
     rank = (row.human, row.trust)
+    if row.act is Act.RESOLVED and rank < course.rank:
+        _outrank(course, row, rank)
     if not row.human or rank < course.rank:
         return
     if row.act is Act.CONFIRMED:
@@ -159,7 +170,31 @@ def _confirm(course: _Course, row: Assertion) -> None:
     course.reason = row.reason
 
 
+def _outrank(course: _Course, row: Assertion, rank: Rank) -> None:
+    """It says less than what stands."""
+    course.outranked.add(row.event_id)
+    course.decided[row.event_id] = (_higher(course.rank, rank), _stands(course))
+
+
+def _higher(rank: Rank, than: Rank) -> Precedence:
+    """By what the one is above the other."""
+    if rank[0] != than[0]:
+        return Precedence.PERSON
+    return Precedence.AUTHORITY if rank[1] != than[1] else Precedence.RECENT
+
+
+def _stands(course: _Course) -> str | None:
+    """The event that made the record what it is."""
+    last = course.withdrawn or course.held
+    return last.event_id if last else None
+
+
 def _hold(course: _Course, row: Assertion, rank: Rank, order: int) -> None:
+    before = _stands(course)
+    rule = Precedence.FIRST if before is None else _higher(rank, course.rank)
+    course.decided[row.event_id] = (rule, before)
+    if course.held is not None:
+        course.decided[course.held.event_id] = (rule, row.event_id)
     course.held, course.rank, course.order = row, rank, order
     course.withdrawn = course.reason = None
     if rank[0]:
@@ -318,6 +353,9 @@ def chronicle(rows: Iterable[Assertion]) -> list[Step]:
 
 
 def _step(row: Assertion, course: _Course) -> Step:
+    effect = _effect(row, course)
+    rule, other = _decided(row, effect, course)
+    won, against = _sides(row, course)
     return Step(
         row.record,
         row.event_id,
@@ -326,14 +364,37 @@ def _step(row: Assertion, course: _Course) -> Step:
         row.act,
         row.actor,
         row.recorded_at,
-        _effect(row, course),
+        effect,
         row.occurred_at,
         row.content,
         row.reason,
         row.valid_from,
         row.valid_to,
         row.tier,
+        rule,
+        other,
+        won,
+        against,
     )
+
+
+def _decided(row: Assertion, effect: str, course: _Course) -> tuple[Precedence | None, str | None]:
+    """The rule that gave it its effect."""
+    if effect == "evidence" and course.held is not None:
+        return Precedence.SAME, course.held.event_id
+    if effect == "retracted" and course.withdrawn is not None:
+        return Precedence.RETRACTED, course.withdrawn.event_id
+    return course.decided.get(row.event_id, (None, None))
+
+
+def _sides(row: Assertion, course: _Course) -> tuple[Side | None, tuple[Side, ...]]:
+    """Which record a person's decision is for, and against which: their words are known of this one only."""
+    if row.forgotten or row.act not in _BETWEEN:
+        return None, ()
+    own, others = Side(row.record, course.said[row.event_id]), tuple(map(Side, row.rejected))
+    if row.act is Act.MERGED:
+        return others[0], (own,)
+    return (own if row.act is Act.RESOLVED else None), others
 
 
 def _effect(row: Assertion, course: _Course) -> str:
@@ -349,147 +410,3 @@ def _effect(row: Assertion, course: _Course) -> str:
     if row.event_id == held.event_id:
         return "retracted" if course.withdrawn else "effective"
     return "evidence" if row.form == held.form else "replaced"
-
-
-# Between records ----------------------------------------------------------------------------------------------------
-
-
-def standing(peers: Sequence[Record], now_us: int, within_us: int = 0) -> list[Record]:
-    """Judge all records of one scope and group at a time (UTC microseconds): status, successor, predecessor.
-
-    Of those that hold at the time, one at most is current (or disputed), or several need confirmation; their
-    duplicates, and what they superseded or outrank, say so. What has outlived its time to live still stands before
-    what it superseded: nothing stale returns. within_us: apart in time by no more, voices contradict each other.
-    """
-    alive = [record for record in peers if record.status in (Status.ACTIVE, Status.DISPUTED)]
-    ranked = _ranked([record for record in alive if _holds(record, now_us)])
-    return [
-        *_chain(ranked, now_us, within_us),
-        *(_outside(record, now_us) for record in alive if not _holds(record, now_us)),
-        *(record for record in peers if record.status in (Status.RETRACTED, Status.FORGOTTEN, Status.HELD)),
-    ]
-
-
-def stood(record: Record, judged: Record, twins: Sequence[Record]) -> Record:
-    """A record as `standing` judged it without its evidence. twins: its duplicates, best first."""
-    return replace(
-        record,
-        status=judged.status,
-        supersedes=judged.supersedes,
-        superseded_by=judged.superseded_by,
-        believed_to=judged.believed_to,
-        rivals=judged.rivals,
-        evidence=_together(record, twins),
-    )
-
-
-def standing_alone(
-    status: Status, from_us: int | None, to_us: int | None, expires_us: int | None, now_us: int
-) -> Status:
-    """What `standing` says of a record that has no peers, without making a record for it."""
-    if status is not Status.ACTIVE and status is not Status.DISPUTED:
-        return status
-    if from_us is not None and now_us < from_us:
-        return Status.NOT_YET_VALID
-    if (to_us is not None and to_us <= now_us) or (expires_us is not None and expires_us <= now_us):
-        return Status.EXPIRED
-    return Status.DISPUTED if status is Status.DISPUTED else Status.CURRENT
-
-
-def _holds(record: Record, now_us: int) -> bool:
-    """Half-open: [valid_from, valid_to). Equal bounds hold nowhere."""
-    return (record.from_us is None or record.from_us <= now_us) and (
-        record.to_us is None or now_us < record.to_us
-    )
-
-
-def _outside(record: Record, now_us: int) -> Record:
-    ahead = record.from_us is not None and now_us < record.from_us
-    return replace(record, status=Status.NOT_YET_VALID if ahead else Status.EXPIRED)
-
-
-def _ranked(records: Sequence[Record]) -> Ranked:
-    """Best first; total, because positions differ."""
-    rulings = [record for record in records if record.ruled]
-    ranks = {
-        record.id: (record.ruled or any(_answers(record, ruling) for ruling in rulings), record.authority)
-        for record in records
-    }
-    best_first = sorted(records, key=lambda r: (*ranks[r.id], r.order_us, r.position), reverse=True)
-    return [(record, ranks[record.id]) for record in best_first]
-
-
-def _answers(record: Record, ruling: Record) -> bool:
-    """A person's statement competes with a human correction that came before it, or that is about an earlier time."""
-    if not record.human or record.authority < ruling.authority:
-        return False
-    return record.position > ruling.ruling or (
-        ruling.from_us is not None and record.order_us > ruling.order_us
-    )
-
-
-def _chain(ranked: Ranked, now_us: int, within_us: int) -> Iterator[Record]:
-    if not ranked:
-        return
-    ordered = _merged_last(ranked)
-    found = rivals(ordered, within_us, now_us)
-    winner, rank = next(pair for pair in ordered if pair[0].id == found[0].id)
-    forms = {one.form: one for one in found}
-    names = {one.id for one in found}
-    twins = [record for record, _ in ordered if record.form in forms and record.id not in names]
-    others = [pair for pair in ordered if pair[0].form not in forms]
-    leading = {one.id: _leading(one, twins, others, now_us) for one in found}
-    yield from contested(list(leading.values())) if len(found) > 1 else leading.values()
-    for twin in twins:
-        yield replace(twin, status=Status.DUPLICATE, superseded_by=forms[twin.form].id)
-    yield from _below(winner, rank, others)
-
-
-def _merged_last(ranked: Ranked) -> Ranked:
-    """What was merged into another one here stands behind it."""
-    names = {record.id for record, _ in ranked}
-    gone = [pair for pair in ranked if pair[0].merged_into in names]
-    return [*(pair for pair in ranked if pair[0].merged_into not in names), *gone]
-
-
-def _leading(one: Record, twins: Sequence[Record], others: Ranked, now_us: int) -> Record:
-    return replace(
-        one,
-        status=_winning(one, now_us),
-        supersedes=others[0][0].id if others else None,
-        evidence=_together(one, [twin for twin in twins if twin.form == one.form]),
-    )
-
-
-def _below(winner: Record, rank: Rank, others: Ranked) -> Iterator[Record]:
-    """What is not of the best, each linked with its neighbours."""
-    above = winner
-    for place, (record, lower) in enumerate(others, 1):
-        outranked, later = lower < rank and record.position > _since(winner), record.position > above.position
-        yield replace(
-            record,
-            status=Status.OUTRANKED if outranked else Status.SUPERSEDED,
-            superseded_by=above.id,
-            supersedes=others[place][0].id if place < len(others) else None,
-            believed_to=max(
-                record.position, _since(above), above.confirmed if later and lower == rank else 0
-            ),
-        )
-        above = record
-
-
-def _since(record: Record) -> int:
-    """Position from which the record stands as it does: of its content, or of a later decision for it."""
-    return max(record.position, record.ruling)
-
-
-def _winning(record: Record, now_us: int) -> Status:
-    if record.expires_us is not None and record.expires_us <= now_us:
-        return Status.EXPIRED
-    return Status.DISPUTED if record.status is Status.DISPUTED else Status.CURRENT
-
-
-def _together(winner: Record, twins: Sequence[Record]) -> tuple[Evidence, ...]:
-    if not twins:
-        return winner.evidence
-    return tuple(dict.fromkeys(e for record in (winner, *twins) for e in record.evidence))

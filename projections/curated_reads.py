@@ -21,7 +21,8 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
-from mnemolog.domain.revision import chronicle, settle, standing, stood
+from mnemolog.domain.revision import chronicle, settle
+from mnemolog.domain.standing import standing, stood
 from mnemolog.projections.curated import Curated, held
 from mnemolog.projections.curated_rows import assertion_from, chunks, record_from
 from mnemolog.projections.lexical import LexicalIndex
@@ -144,6 +145,14 @@ class CuratedView:
             found |= new
         return sorted(found - {record_id})
 
+    def merged_into(
+        self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int]
+    ) -> list[Record]:
+        """The records that a person merged into these, not judged."""
+        c = self._tables.records.c
+        query = select(self._tables.records).where(c.merged_into.in_(record_ids), c.scope.in_(scopes))
+        return self._read(conn, query)
+
     def history(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[Step]:
         """Every event of the record: who said what when, with which effect; forgotten ones without content."""
         rows = self._assertions(conn, [record_id], scopes)
@@ -207,16 +216,29 @@ class CuratedView:
         self, conn: Connection, scopes: Collection[int], now: datetime, position: int
     ) -> list[Record]:
         """All records as the log up to `position` makes them. What was erased since stays forgotten."""
+        settled = self._settled(conn, self._tables.records.c.scope.in_(scopes), scopes, position)
+        return self._judge(settled, microseconds(now))
+
+    def settled_at(
+        self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int], position: int
+    ) -> dict[str, Record]:
+        """These records, not judged, as the log up to `position` makes them. What was erased since stays forgotten."""
+        r = self._tables.records.c
+        wanted = r.id.in_(record_ids) & r.scope.in_(scopes)
+        return {one.id: one for one in self._settled(conn, wanted, scopes, position)}
+
+    def _settled(
+        self, conn: Connection, wanted: ColumnElement[bool], scopes: Collection[int], position: int
+    ) -> list[Record]:
         r, a = self._tables.records.c, self._tables.assertions
-        visible = select(r.id).where(r.scope.in_(scopes))
-        query = select(a).where(a.c.record.in_(visible), a.c.position <= position)
+        query = select(a).where(a.c.record.in_(select(r.id).where(wanted)), a.c.position <= position)
         rows: dict[str, list[Assertion]] = {}
         for row in map(assertion_from, conn.execute(query)):
             rows.setdefault(row.record, []).append(row)
         erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
         withdrawn = self._curated.gatekeeper.withdrawn(conn, scopes)
         settled = [settle(each, erased) for each in self._curated.gatekeeper.weighed(conn, rows).values()]
-        return self._judge([held(r) if r.scope in withdrawn else r for r in settled], microseconds(now))
+        return [held(record) if record.scope in withdrawn else record for record in settled]
 
     def _assertions(
         self, conn: Connection, records: Sequence[str], scopes: Collection[int]

@@ -41,6 +41,7 @@ class OutcomeRow:
     start: int | None
     end: int | None
     kind: str | None
+    confidence: float | None
     slot: tuple[str, str] | None
     sensitivity: str | None
     occurred_at: str
@@ -150,6 +151,7 @@ def _rows(
         a.evidence,
         a.content,
         a.kind,
+        a.confidence,
         a.entity,
         a.attribute,
         a.sensitivity,
@@ -186,6 +188,7 @@ def _outcome(row: Any) -> OutcomeRow:
         start=spans[0].start if spans else None,
         end=spans[0].end if spans else None,
         kind=row.kind,
+        confidence=row.confidence,
         slot=slot,
         sensitivity=row.sensitivity,
         occurred_at=row.occurred_at,

@@ -19,8 +19,8 @@ from mnemolog.domain.contests import after_merges
 from mnemolog.domain.policy import GatePolicy
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
-from mnemolog.domain.revision import standing, standing_alone
 from mnemolog.domain.scope import ScopeIds
+from mnemolog.domain.standing import standing, standing_alone
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.kept import Kept
 

@@ -46,7 +46,10 @@ def utterances() -> tuple[Utterance, ...]:
 
 @cache
 def held_out() -> tuple[Utterance, ...]:
-    """Three sets that were written when the rules stood, judged once each, and only then used to mend them."""
+    """Four sets that were written when the rules stood, judged once each, and only then used to mend them.
+
+    The last one is by an author who had seen neither the rules nor the other sets.
+    """
     return _authored("heldout.jsonl")
 
 

@@ -24,7 +24,7 @@ from mnemolog.domain.retrieval import (
     named_authors,
     retrieve,
 )
-from mnemolog.domain.revision import standing
+from mnemolog.domain.standing import standing
 from mnemolog.projections import hybrid, turns_view
 from mnemolog.projections.curated_rows import record_from
 from mnemolog.projections.questions import NO_FILTERS, Filters, Places, Question

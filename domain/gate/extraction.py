@@ -15,7 +15,7 @@ from typing import Final
 from mnemolog.domain.gate.candidates import Candidate, Source, Span
 from mnemolog.domain.gate.english import ENGLISH
 from mnemolog.domain.gate.korean import KOREAN
-from mnemolog.domain.gate.rules import CONSTRAINT, EPISODE, FACT, PREFERENCE, Language, Rule, group
+from mnemolog.domain.gate.rules import CONSTRAINT, DECISION, EPISODE, FACT, PREFERENCE, Language, Rule, group
 from mnemolog.domain.gate.sentences import HIDDEN, Sentence, clauses, hidden, sentences
 from mnemolog.domain.gate.when import When, when
 
@@ -27,8 +27,9 @@ _LATIN: Final = re.compile("[A-Za-z]")
 _EDGES: Final = " \t,;:\"'“”‘’`()[]"
 _WEEKDAY: Final = re.compile(r"(?:on )?\w+day\s*|[월화수목금토일]요일에?\s*", re.IGNORECASE)
 """On its own it says when something is done, not since when."""
+_SENTENCE: Final = re.compile(r"\s(?:is|are|will|can|must|should|has|have|\w+(?<!s)s)\s")
 _AT: Final = re.compile(r"(?:에는?|부터는?)?\s+")
-_FOR_GOOD: Final = frozenset({"decision", "from then on"})
+_FOR_GOOD: Final = frozenset({DECISION, "from then on"})
 """With constraints and preferences: what is no memory when it is only of the moment."""
 _OWNER: Final = re.compile(r"^(?:my|our|the)\s+", re.IGNORECASE)
 _READERS: Final = frozenset({"user", "assistant", "tool"})
@@ -68,7 +69,7 @@ def extract(source: Source) -> tuple[Candidate, ...]:
 
 def _heard(text: str) -> Iterator[_Heard]:
     """The sentences with what their neighbours say about them: "기억해 줘", "정정할게요"."""
-    every = list(sentences(text))
+    every = [_before_the_question(text, one) for one in sentences(text)]
     asks_for_next = corrects_next = False
     for number, sentence in enumerate(every):
         language = _language(text, sentence)
@@ -81,6 +82,14 @@ def _heard(text: str) -> Iterator[_Heard]:
         wanted = asked is not None or asks_for_next or _is_pointed_at(text, every, number)
         yield _Heard(sentence, language, start, end, wanted, corrects or corrects_next)
         asks_for_next, corrects_next = False, corrects
+
+
+def _before_the_question(text: str, sentence: Sentence) -> Sentence:
+    """ "I live in Porto, so what is open there?" states something before it asks."""
+    asks = _language(text, sentence).then_asks.search(text, sentence.start, sentence.end)
+    if not sentence.asks or asks is None:
+        return sentence
+    return Sentence(sentence.start, asks.start(), asks=False)
 
 
 def _is_pointed_at(text: str, every: list[Sentence], number: int) -> bool:
@@ -159,7 +168,11 @@ def _matched(source: Source, text: str, clause: Span, heard: _Heard, time: When 
     for rule in heard.language.rules:
         if (rule.personal and source.role != "user") or (rule.corrects and not heard.corrects):
             continue
-        if (rule.asked and not heard.asked) or (rule.document and source.role != "tool"):
+        if (
+            (rule.asked and not heard.asked)
+            or (rule.unasked and heard.asked)
+            or (rule.document and source.role != "tool")
+        ):
             continue
         found = rule.match(text, start, end)
         if found is not None:
@@ -174,6 +187,8 @@ def _candidate(
 ) -> Candidate | None:
     text, language = found.string, heard.language
     span = _trimmed(text, found.span("v"), language)
+    if rule.relation == DECISION and _SENTENCE.search(text, *span):
+        span = found.start("v"), span[1]  # the article is part of it
     if rule.dated:
         span, time = _without_time(source, text, span, time, language)
     if told := group(found, "t"):

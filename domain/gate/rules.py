@@ -17,6 +17,8 @@ FACT: Final = "fact"
 PREFERENCE: Final = "preference"
 CONSTRAINT: Final = "constraint"
 EPISODE: Final = "episode"
+DECISION: Final = "decision"
+"""The relation, and the name, of rules for what was decided."""
 
 Whose = Literal["user", "team"]
 Check = Callable[[re.Match[str]], bool]
@@ -41,7 +43,7 @@ class Rule:
     """attribute: the slot's, where the rule knows it; relation: without an attribute the slot is "relation: value".
 
     personal: only a person can say so of themselves; dated: a time at the value's end is not part of it.
-    corrects: holds only where something is being corrected; asked: only of what is to be remembered;
+    corrects: holds only where something is being corrected; asked, unasked: only of what is to be remembered, or only of what is not;
     document: only in what a tool gives; a person who says so talks about somebody.
     fits: what the pattern cannot say.
     """
@@ -58,6 +60,7 @@ class Rule:
     dated: bool = False
     corrects: bool = False
     asked: bool = False
+    unasked: bool = False
     document: bool = False
     fits: tuple[Check, ...] = ()
 
@@ -72,6 +75,7 @@ class Language:
 
     no_statement: guesses, hypotheses, what was given up, others' words; joke, taken_back: take back what the turn said
     before; condition: at its head only rules count; passing: of the moment, no rule and no preference;
+    then_asks: where a sentence that ends as a question begins to ask;
     corrects: something else is being corrected; begins: at the head of a time from which something holds.
     asked: the part that is to be remembered, empty where the sentence points to its neighbour.
     mine: words that mean the speaker alone; articles and tail: what is cut off a value, first and last.
@@ -82,6 +86,7 @@ class Language:
     taken_back: re.Pattern[str]
     condition: re.Pattern[str]
     passing: re.Pattern[str]
+    then_asks: re.Pattern[str]
     corrects: re.Pattern[str]
     begins: re.Pattern[str]
     joint: re.Pattern[str]

@@ -23,6 +23,8 @@ _OTHERS: Final = tuple(
         r"https?://\S+",
     )
 )
+_CODE: Final = re.compile(r"^[ \t]*[\w.]+ *=+ *\S|[;{}] *$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
 _QUOTES: Final = tuple(
     re.compile(pattern)
     for pattern in (
@@ -57,6 +59,8 @@ def hidden(text: str) -> str:
     text = text[:READ]
     for pattern in _OTHERS:
         text = pattern.sub(lambda found: HIDDEN * len(found[0]), text)
+    if _CODE.search(text):
+        text = _COMMENT.sub(lambda found: HIDDEN * len(found[0]), text)
     for pattern in _QUOTES:
         text = pattern.sub(_blotted, text)
     return text

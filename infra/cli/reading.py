@@ -13,7 +13,7 @@ from mnemolog.infra.cli.command import Call, command, moment, period
 from mnemolog.infra.cli.output import one_line, when
 
 if TYPE_CHECKING:
-    from mnemolog.domain.records import Step
+    from mnemolog.domain.records import Side, Step
     from mnemolog.results import Context, Hit, MemoryRecord
 
 TEXT_SHOWN = 400
@@ -203,7 +203,7 @@ def record_history(call: Call, id: RecordId, any_of: AnyOf = None) -> None:
     if call.out.as_json:
         call.out.lines(steps)
     else:
-        call.out.table(["version>", "what", "text"], [_step(step) for step in steps])
+        call.out.table(["version>", "what", "text"], [step_row(step) for step in steps])
 
 
 def _exact(levels: Sequence[str] | None) -> bool | list[str]:
@@ -233,10 +233,25 @@ def _record(record: MemoryRecord) -> list[Any]:
     return [(record.kind, record.status), (one_line(str(record.content), TEXT_SHOWN), under)]
 
 
-def _step(step: Step) -> list[Any]:
-    text = one_line(step.content or "", TEXT_SHOWN) + (f" ({one_line(step.reason)})" if step.reason else "")
-    under = f"{when(step.occurred_at or step.recorded_at)}  at {step.position}  {step.record}"
-    return [step.version, (step.act, step.effect), (text, under)]
+def step_row(step: Step) -> list[Any]:
+    """Version, what was done with which effect, and what was said or decided, by whom, when and where."""
+    said = one_line(step.content or "", TEXT_SHOWN) or _decision(step)
+    text = said + (f" ({one_line(step.reason)})" if step.reason else "")
+    rule = f"  by the rule: {step.rule}" if step.other else ""
+    at = f"{when(step.occurred_at or step.recorded_at)}  by {step.actor}  at {step.position}"
+    return [step.version, (step.act, step.effect), (text, f"{at}  {step.record}{rule}")]
+
+
+def _decision(step: Step) -> str:
+    """What a person decided between records: which of them won, and over which."""
+    others = ", ".join(map(_side, step.against))
+    if step.won is not None:
+        return f"{_side(step.won)} won over {others}"
+    return f"not the same as {others}" if others else ""
+
+
+def _side(side: Side) -> str:
+    return f"“{one_line(side.content, TEXT_SHOWN)}”" if side.content else f"record {side.record}"
 
 
 def _details(found: MemoryRecord | Hit) -> dict[str, Any]:

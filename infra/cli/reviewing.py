@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,10 +10,12 @@ import typer
 from mnemolog.domain.errors import NotFound
 from mnemolog.infra.cli.command import Call, command, content
 from mnemolog.infra.cli.output import one_line, when
-from mnemolog.infra.cli.reading import TEXT_SHOWN, AnyOf
+from mnemolog.infra.cli.reading import TEXT_SHOWN, AnyOf, step_row
 from mnemolog.infra.cli.stating import Content, Expected, Key, Reason, answer, whose
 
 if TYPE_CHECKING:
+    from mnemolog.domain.controls import Control
+    from mnemolog.domain.records import Evidence
     from mnemolog.results import Conflict, MemoryRecord, MergeProposal, Outcome, Why
 
 MERGES = "merge proposed"
@@ -228,7 +231,7 @@ def withdraw(call: Call, topic: About = None, reason: Reason = None) -> None:
 
 
 def why(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
-    """Show how a record came to be what it is: what was found where, what people did, what it stands against.
+    """Show how a record came to be what it is: at each control point the rule, the evidence, the record against it.
 
     Example: mnemolog why 019cd2a4... --tenant acme --any all
     """
@@ -240,17 +243,15 @@ def why(call: Call, record: RecordId, any_of: AnyOf = None) -> None:
         return
     call.out.pairs(_head(found))
     rows = [_outcome(one) for one in found.outcomes]
-    rows += [
-        [(step.act, step.effect), (one_line(step.content or "", TEXT_SHOWN), _at(step))]
-        for step in found.steps
-    ]
+    rows += [step_row(step)[1:] for step in found.steps]
     rows += [[("against", one.status), (_text(one), one.record_id)] for one in found.competing]
     if rows:
         call.out.table(["what", "text"], rows)
+    _path(call, found.path)
 
 
 def why_not(call: Call, event: EventId, any_of: AnyOf = None) -> None:
-    """Show what became of an event: what was found in it, and why that is memory or is not.
+    """Show what became of an event: what was found in it, and at each control point the rule that decided.
 
     Example: mnemolog why-not 019cd2a4... --tenant acme --any all
     """
@@ -258,11 +259,19 @@ def why_not(call: Call, event: EventId, any_of: AnyOf = None) -> None:
     with call.memory() as memory:
         found = memory.why_not(scope, event)
     if call.out.as_json:
-        call.out.document({"reason": found.reason, "outcomes": found.outcomes, "looked": found.looked})
-    elif found.outcomes:
+        shown = {
+            "reason": found.reason,
+            "outcomes": found.outcomes,
+            "looked": found.looked,
+            "path": found.path,
+        }
+        call.out.document(shown)
+        return
+    if found.outcomes:
         call.out.table(["what", "text"], [_outcome(one) for one in found.outcomes])
     else:
         call.out.text(found.reason)
+    _path(call, found.path)
 
 
 def _decide(
@@ -359,9 +368,26 @@ def _head(found: Why) -> dict[str, Any]:
     }
 
 
+def _path(call: Call, path: Sequence[Control]) -> None:
+    """The control points, each with the rule and what it looked at."""
+    if path:
+        several = len({one.record_id for one in path}) > 1
+        rows = [_control(one, several) for one in path]
+        call.out.table(["control", "rule", "looked at"], rows)
+
+
+def _control(one: Control, several: bool) -> list[Any]:
+    """several: the path is that of more than one record."""
+    sources = [_span(each) for each in one.evidence]
+    rule = (one.rule, f"record {one.record_id}" if several else "")
+    under = [f"evidence {' '.join(sources)}"] if sources else []
+    under += [f"against record {one.against}"] if one.against else []
+    return [(one.point, one.result), rule, (one.detail, "  ".join(under))]
+
+
+def _span(one: Evidence) -> str:
+    return one.event_id if one.start is None else f"{one.event_id} [{one.start}, {one.end})"
+
+
 def _text(one: MemoryRecord) -> str:
     return one_line(str(one.content), TEXT_SHOWN)
-
-
-def _at(step: Any) -> str:
-    return f"{when(step.occurred_at or step.recorded_at)}  event {step.event_id}"

@@ -31,7 +31,6 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 _UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
-_UNTOLD: Final = frozenset({"held", "not kept"})
 """Effects of steps whose words only those who review may read."""
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
@@ -160,11 +159,11 @@ class Reader:
         found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
         return found, self._curated.history(view.conn, record_id, view.scopes)
 
-    def competing(self, view: View, record_id: str) -> list[MemoryRecord]:
-        """The other records of its slot, what stands first."""
-        peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-        others = [one for one in peers if one.id != record_id and one.status not in _UNREADABLE]
-        return [self.handed(one, view) for one in others if self.may_read(one)]
+    def peers(self, view: View, record_id: str) -> tuple[list[Record], list[Record]]:
+        """All records of its slot, what stands first, itself included; and those of the others that may be told."""
+        found = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
+        others = [one for one in found if one.id != record_id and one.status not in _UNREADABLE]
+        return found, list(filter(self.may_read, others))
 
     def withdrawn_records(self, person: Scope, topic: str | None, before: int) -> list[tuple[Scope, str]]:
         """What a person had in memory before a position, or what of it is about a topic, each with its scope."""
@@ -204,33 +203,6 @@ class Reader:
         """The kinds of records that the principal's role reads; None for all."""
         policy, role = self._store.policy.reading, self._guard.principal.role.value
         return None if policy.is_open_to(role) else policy.kinds.get(role, frozenset())
-
-    def history(self, scope: Scope, record_id: str) -> list[Step]:
-        record_id = ingress.known_id(record_id)
-        with self._view("curated", scope, None, frozenset()) as view:
-            peers = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-            peers = [peer for peer in peers if self.may_read(peer) and self._is_told(peer)]
-            if record_id not in {peer.id for peer in peers}:
-                self.require(scope, record_id)
-                raise NotFound(f"no record {record_id} in this scope")
-            steps = [
-                step for peer in peers for step in self._curated.history(view.conn, peer.id, view.scopes)
-            ]
-        return sorted(map(self._told, steps), key=lambda step: step.position)
-
-    def _told(self, step: Step) -> Step:
-        """A step with the name of who did it; without its words where only those who review may read them."""
-        actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
-        if step.effect in _UNTOLD and not self._guard.reviews:
-            return replace(step, actor=actor, content=None, reason=None)
-        return replace(step, actor=actor, reason=self._hidden(step.reason))
-
-    def _hidden(self, said: str | None) -> str | None:
-        """A reason that somebody gave, as it may be shown."""
-        return None if said is None else self._store.gate.masking.text(said)
-
-    def _is_told(self, record: Record) -> bool:
-        return record.status is not Status.HELD or self._guard.reviews
 
     def get(self, scope: Scope, id: str, now: Moment) -> MemoryRecord | Hit | Forgotten:
         id = ingress.known_id(id)
@@ -399,7 +371,7 @@ class Reader:
             believed_to=record.believed_to,
             supersedes=record.supersedes,
             superseded_by=record.superseded_by,
-            reason=self._hidden(record.reason),
+            reason=None if record.reason is None else self._store.gate.masking.text(record.reason),
             weakened=record.weakened,
             occurred_at=record.occurred_at,
             session=None if shared or record.session is None else name(record.session),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
 from mnemolog._comparing import Comparing
+from mnemolog._explaining import Explainer
 from mnemolog._guard import Guard
+from mnemolog._histories import Histories
 from mnemolog._reading import Reader
 from mnemolog._standing import of_event, of_record
 from mnemolog._stating import Acting, Stater, said
 from mnemolog._views import View
 from mnemolog.domain import ingress
+from mnemolog.domain.controls import Control
 from mnemolog.domain.errors import AccessDenied, InvalidInput, NotFound
 from mnemolog.domain.events import (
     MEMORY,
@@ -22,9 +25,10 @@ from mnemolog.domain.events import (
 )
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
 from mnemolog.domain.principal import Action
-from mnemolog.domain.records import Record
+from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
+from mnemolog.projections.catalog import CatalogRow
 from mnemolog.projections.gate_reads import OutcomeRow
 from mnemolog.results import Conflict, MergeProposal, Outcome, Standing, Why, WhyNot
 
@@ -34,6 +38,7 @@ _DECIDED_OTHERWISE: Final = (
     "same, `correct` and `retract` change it"
 )
 _KEPT: Final = frozenset({"admitted", "evidence"})
+_UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
 
 
@@ -43,6 +48,7 @@ class Review:
     def __init__(self, guard: Guard, reader: Reader, stater: Stater) -> None:
         self._guard, self._reader, self._stater, self._store = guard, reader, stater, guard.store
         self._comparing = Comparing(guard, reader, stater)
+        self.histories, self._explainer = Histories(guard, reader), Explainer(guard, reader)
 
     def list(
         self, scope: Scope, *, status: Sequence[str] = WAITING, limit: int = 100
@@ -127,13 +133,24 @@ class Review:
             raise NotFound(f"{record_id} is an event, not a record: `why-not` tells what became of it")
         with self._reader.view(scope) as view:
             outcomes = self._of_record(view, row.stream)
-            stands, _ = self._reader.judged(view, row.stream)
+            stands, own = self._reader.judged(view, row.stream)
             record = self._reader.shown(view, row.stream)
             found = [self._open_to(self._outcome(each, view), record is not None) for each in outcomes]
-            peers = self._reader.competing(view, row.stream)
+            peers = [self._reader.handed(one, view) for one in self._reader.peers(view, row.stream)[1]]
+            steps = [] if record is None else self.histories.steps(view, row.stream)
+            path = self._explainer.gate(outcomes, own)
+            if stands is not None:
+                path += self._stands(view, stands, steps)
         standing = of_record(row.stream, stands, outcomes, open=self._is_open(stands), erased=row.erased)
-        steps = tuple(self._reader.history(scope, row.stream)) if record is not None else ()
-        return Why(row.stream, record, tuple(found), steps, tuple(peers), standing)
+        return Why(row.stream, record, tuple(found), tuple(steps), tuple(peers), standing, tuple(path))
+
+    def _stands(self, view: View, record: Record, steps: Sequence[Step]) -> builtins.list[Control]:
+        """What decided about a record after the gate, where anything of it is to be read."""
+        if record.status in _UNREADABLE:
+            return []
+        if not self._reader.may_read(record):
+            return builtins.list(self._explainer.read(record))
+        return self._explainer.stands(view, record, steps)
 
     def why_not(self, scope: Scope, event_id: str) -> WhyNot:
         """What became of an event: what was found in it and why that is memory or not; what was hidden in it."""
@@ -143,10 +160,28 @@ class Review:
             rows = gate_reads.of_event(view.conn, self._store.curated, row.event_id, view.scopes)
             readable = self._reader.readable(view, {each.record for each in rows})
             found = [self._open_to(self._outcome(each, view), each.record in readable) for each in rows]
+            path = self._path_of(view, row, rows, readable)
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
         standing = self.standing(scope, row.event_id) if row.topic in MEMORY else None
+        if not path and not row.erased:
+            path = self._explainer.unseen(row.event_id, looked)
         mode = self._store.policy.gate.mode
-        return WhyNot(row.event_id, row.topic, tuple(found), looked, mode, standing, row.erased)
+        return WhyNot(row.event_id, row.topic, tuple(found), looked, mode, standing, row.erased, tuple(path))
+
+    def _path_of(
+        self, view: View, row: CatalogRow, rows: Sequence[OutcomeRow], readable: Collection[str]
+    ) -> builtins.list[Control]:
+        """Through the gate, for each thing that was found in the event, and on for the records that they became."""
+        stated = [row.stream] if row.topic in MEMORY else []
+        records = {
+            name: self._reader.judged(view, name) for name in (*stated, *(each.record for each in rows))
+        }
+        own = [step for _, steps in records.values() for step in steps if step.event_id == row.event_id]
+        path = self._explainer.gate(rows, own)
+        for name, (record, _) in records.items():
+            if record is not None and (name in readable or name in stated):
+                path += self._stands(view, record, self.histories.steps(view, name))
+        return path
 
     # ----------------------------------------------------------------------------------------------------------------
 

@@ -442,7 +442,7 @@ class Memory:
     def history(self, scope: Scope, record_id: str) -> list[Step]:
         """Everything that happened to a record and to the others in its slot, oldest first."""
         self._guard.enter(Action.READ, scope)
-        return self._trail.some("history", scope, self._reader.history(scope, record_id))
+        return self._trail.some("history", scope, self.review.histories.history(scope, record_id))
 
     def read_output(
         self, scope: Scope, event_id: str, start: int = 0, end: int | None = None

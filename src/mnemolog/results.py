@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from mnemolog.domain.context import LeftOut
+from mnemolog.domain.controls import Control
 from mnemolog.domain.events import Forgotten
 from mnemolog.domain.gate.wording import WAITING
 from mnemolog.domain.principal import Tier
@@ -277,7 +278,8 @@ NOT_KEPT = frozenset({HELD, WITHHELD, DROPPED, ERASED, UNDECIDED})
 class Why:
     """How a record came to be what it is. record: None where nothing of it is readable memory; standing says why.
 
-    competing: the other records of its slot, what stands first.
+    competing: the other records of its slot, what stands first. path: the control points that it came to, in order,
+    each with the rule that decided, the evidence and the record on the other side.
     """
 
     record_id: str
@@ -286,13 +288,15 @@ class Why:
     steps: tuple[Step, ...]
     competing: tuple[MemoryRecord, ...]
     standing: Standing
+    path: tuple[Control, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
     """What became of an event. looked: by extractor's version, whether it has looked at it; mode: the policy's.
 
-    standing: of a statement or a correction; None of what was only said.
+    standing: of a statement or a correction; None of what was only said. path: as of `Why`, for each thing that was
+    found in it, and on for the records that came of it.
     """
 
     event_id: str
@@ -302,6 +306,7 @@ class WhyNot:
     mode: str
     standing: Standing | None = None
     erased: bool = False
+    path: tuple[Control, ...] = ()
 
     @property
     def reason(self) -> str:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mnemolog.domain.contests import after_merges
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Act, Assertion, Record, Status
-from mnemolog.domain.revision import settle, standing
+from mnemolog.domain.revision import settle
+from mnemolog.domain.standing import standing
 
 MINUTE = 60_000_000
 PEERS = st.lists(

@@ -13,7 +13,8 @@ from mnemolog.domain.errors import InvalidInput
 from mnemolog.domain.normalise import normal_form, slot_key, statement_key
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Act, Assertion, Evidence, Record, Status, microseconds
-from mnemolog.domain.revision import chronicle, settle, standing, standing_alone
+from mnemolog.domain.revision import chronicle, settle
+from mnemolog.domain.standing import standing, standing_alone
 
 PEERS = st.lists(
     st.builds(
