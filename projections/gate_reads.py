@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, select
 
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.principal import Tier
@@ -70,8 +71,9 @@ def in_scopes(
     newest: bool = False,
 ) -> list[OutcomeRow]:
     """What came to one of these decisions, oldest first, or newest."""
-    wanted = curated.gatekeeper.tables.outcomes.c.verdict.in_([int(one) for one in decisions])
-    return _rows(conn, curated, wanted, scopes, limit, newest=newest)
+    query = _waiting(curated.gatekeeper.tables.outcomes, curated.tables.assertions, newest)
+    asked = {"verdicts": [int(one) for one in decisions], "scopes": list(scopes), "limit": limit}
+    return [_outcome(row) for row in conn.execute(query, asked)]
 
 
 def counts(conn: Connection, curated: Curated) -> list[tuple[Decision, tuple[str, ...], int]]:
@@ -138,15 +140,23 @@ def withdrawals(conn: Connection, curated: Curated, after: int) -> list[Withdraw
 
 
 def _rows(
-    conn: Connection,
-    curated: Curated,
-    condition: ColumnElement[bool],
-    scopes: Collection[int],
-    limit: int | None = None,
-    *,
-    newest: bool = False,
+    conn: Connection, curated: Curated, condition: ColumnElement[bool], scopes: Collection[int]
 ) -> list[OutcomeRow]:
-    o, a = curated.gatekeeper.tables.outcomes.c, curated.tables.assertions.c
+    outcomes = curated.gatekeeper.tables.outcomes
+    query = _outcomes(outcomes, curated.tables.assertions).where(condition).order_by(outcomes.c.position)
+    return [_outcome(row) for row in conn.execute(query, {"scopes": list(scopes)})]
+
+
+@lru_cache
+def _waiting(outcomes: Table, assertions: Table, newest: bool) -> Select[Any]:
+    """Made once: every context asks it."""
+    place = outcomes.c.position.desc() if newest else outcomes.c.position
+    wanted = outcomes.c.verdict.in_(bindparam("verdicts", expanding=True))
+    return _outcomes(outcomes, assertions).where(wanted).order_by(place).limit(bindparam("limit"))
+
+
+def _outcomes(outcomes: Table, assertions: Table) -> Select[Any]:
+    o, a = outcomes.c, assertions.c
     said = (
         a.evidence,
         a.content,
@@ -159,12 +169,10 @@ def _rows(
         a.recorded_at,
         a.session,
     )
-    query = select(
+    return select(
         o.event_id, o.position, o.record, o.scope, o.source, o.verdict, o.why, o.voices, o.trust, o.topic,
         o.extractor, o.rule, o.asked, *said,
-    ).where(a.event_id == o.event_id, o.scope.in_(scopes), condition)  # fmt: skip
-    order = o.position.desc() if newest else o.position
-    return [_outcome(row) for row in conn.execute(query.order_by(order).limit(limit))]
+    ).where(a.event_id == o.event_id, o.scope.in_(bindparam("scopes", expanding=True)))  # fmt: skip
 
 
 def _outcome(row: Any) -> OutcomeRow:
