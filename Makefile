@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# One more than there are cores: tests wait for disks and servers a quarter of their time.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 ON_POSTGRES := $(addprefix tests/,cases contexts erasing face policy promises recall summaries)
 PROMISES_ON_POSTGRES := tests/promises tests/recall/test_vectors_erased.py \
 	$(addprefix tests/cases/test_,$(addsuffix _cases.py,erasure isolation))

@@ -127,6 +127,8 @@ class FaustWorker:
         return app
 
     async def _agent(self, stream: Any) -> None:
+        """While one batch is folded, which waits for the database, the next is taken."""
+        folding: Awaitable[None] | None = None
         async for events in stream.take_events(BATCH, within=WITHIN):
             batches: dict[int, list[Delivery]] = {}
             for event in events:
@@ -135,7 +137,9 @@ class FaustWorker:
                 with suppress(CorruptStore):
                     delivery = Delivery(message.offset, EventMessage.decode(message.value or b""))
                     batches.setdefault(message.partition, []).append(delivery)
-            await self._folding(self.worker.deliver, batches)
+            if folding is not None:
+                await folding
+            folding = asyncio.ensure_future(self._folding(self.worker.deliver, batches))
 
     async def _begins(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         """These partitions were dealt to this worker; where each goes on."""
