@@ -43,7 +43,9 @@ class Histories:
             return []
         steps = [step for peer in told for step in self._steps(view, peer)]
         steps += self._merges(view, [peer.id for peer in told])
-        return [self._told(step, view) for step in sorted(steps, key=lambda step: step.position)]
+        edited = {step.record: step.position for step in steps if step.act is Act.EDITED}
+        steps.sort(key=lambda step: step.position)
+        return [self._told(step, view, step.position < edited.get(step.record, 0)) for step in steps]
 
     def _steps(self, view: View, record: Record) -> list[Step]:
         return self._curated.history(view.conn, record.id, view.scopes)
@@ -54,10 +56,13 @@ class Histories:
         steps = [step for one in merged if one.id not in ids for step in self._steps(view, one)]
         return [step for step in steps if step.act is Act.MERGED and step.won and step.won.record in ids]
 
-    def _told(self, step: Step, view: View) -> Step:
-        """A step with the name of who did it; without its words where only those who review may read them."""
+    def _told(self, step: Step, view: View, reworded: bool) -> Step:
+        """A step with the name of who did it; without its words where only those who review may read them.
+
+        reworded: a reviewer has put other words in place of these, which were never let in.
+        """
         actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
-        if step.effect in _UNTOLD and not self._guard.reviews:
+        if (step.effect in _UNTOLD or reworded) and not self._guard.reviews:
             return replace(step, actor=actor, content=None, reason=None)
         others = [side.record for side in (step.won, *step.against) if side and side.record != step.record]
         said = self._curated.settled_at(view.conn, others, view.scopes, step.position) if others else {}

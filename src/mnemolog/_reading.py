@@ -192,11 +192,13 @@ class Reader:
         policy, role = self._store.policy.reading, self._guard.principal.role.value
         return policy.is_open_to(role) or policy.may_read(role, kind, sensitivity)
 
-    def readable(self, view: View, record_ids: Collection[str]) -> set[str]:
-        """Those of the records of which the principal may read something."""
+    def readable(self, view: View, record_ids: Collection[str]) -> dict[str, str | None]:
+        """Those of the records of which the principal may read something, each with what it says."""
         found = self._curated.by_ids(view.conn, list(record_ids), view.scopes, self._store.clock.now())
         return {
-            id for id, record in found.items() if record.status not in _UNREADABLE and self.may_read(record)
+            id: record.content
+            for id, record in found.items()
+            if record.status not in _UNREADABLE and self.may_read(record)
         }
 
     def kinds_read(self) -> frozenset[str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
@@ -23,6 +23,7 @@ from mnemolog.domain.events import (
     QuarantineReviewed,
     Receipt,
 )
+from mnemolog.domain.gate.admission import Reason
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
 from mnemolog.domain.principal import Action
 from mnemolog.domain.records import Record, Status, Step
@@ -135,7 +136,8 @@ class Review:
             outcomes = self._of_record(view, row.stream)
             stands, own = self._reader.judged(view, row.stream)
             record = self._reader.shown(view, row.stream)
-            found = [self._open_to(self._outcome(each, view), record is not None) for each in outcomes]
+            readable = {} if record is None else self._reader.readable(view, {row.stream})
+            found = [self._open_to(self._outcome(each, view), readable) for each in outcomes]
             peers = [self._reader.handed(one, view) for one in self._reader.peers(view, row.stream)[1]]
             steps = [] if record is None else self.histories.steps(view, row.stream)
             path = self._explainer.gate(outcomes, own)
@@ -159,7 +161,7 @@ class Review:
         with self._reader.view(scope) as view:
             rows = gate_reads.of_event(view.conn, self._store.curated, row.event_id, view.scopes)
             readable = self._reader.readable(view, {each.record for each in rows})
-            found = [self._open_to(self._outcome(each, view), each.record in readable) for each in rows]
+            found = [self._open_to(self._outcome(each, view), readable) for each in rows]
             path = self._path_of(view, row, rows, readable)
         looked = {one.extractor.version: one.position >= row.position for one in self._store.gate.extracting}
         standing = self.standing(scope, row.event_id) if row.topic in MEMORY else None
@@ -229,9 +231,14 @@ class Review:
         record_id = ingress.known_id(record_id)
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
 
-    def _open_to(self, one: Outcome, readable: bool) -> Outcome:
-        """What was found, without its words where the principal may not see them. readable: whether its record is."""
-        kept = readable and one.status in _KEPT
+    def _open_to(self, one: Outcome, readable: Mapping[str, str | None]) -> Outcome:
+        """What was found, without its words where the principal may not see them. readable: records that are.
+
+        What a reviewer has let in with other words was never let in with these.
+        """
+        kept = one.record_id in readable and one.status in _KEPT
+        if Reason.APPROVED in one.reasons:
+            kept = kept and readable[one.record_id] == one.content
         if (kept or self._guard.reviews) and self._reader.may_read_sort(one.kind or "", one.sensitivity):
             return one
         return replace(one, content=None, slot=None, question=None)
