@@ -25,6 +25,7 @@ from mnemolog.domain.events import (
     TurnRecorded,
     UtteranceChunkRecorded,
 )
+from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.passages import EMBEDDED, LARGE, passages, readable
 from mnemolog.domain.records import microseconds
 from mnemolog.projections.embedding import Embedder, Floats
@@ -225,9 +226,9 @@ class EmbeddingWorker:
                 plan.said[recorded.position] = self._cleaned(said)
 
     def _cleaned(self, said: Said) -> Said:
-        """Once for all that is made of it."""
+        """Once for all that is made of it; with what is behind the cut, so that no half of a secret is left."""
         speaker = None if said.speaker is None else self._clean(said.speaker)
-        return Said(self._clean(said.text[:EMBEDDED_CHARACTERS]), speaker)
+        return Said(self._clean(said.text[: EMBEDDED_CHARACTERS + OVERLAP]), speaker)
 
     def _made(self, plan: _Plan) -> list[Made]:
         wanted: list[tuple[Kind, Window, str]] = []

@@ -22,9 +22,14 @@ _SHORT_WORD: Final = 6
 
 
 def _class_of(character: str) -> str:
-    """1: a digit; !: a mark; tab: white space that is no blank; x: all else. A ? stands for another script."""
+    """1: a digit; !: a mark; c: a control character; tab: white space that is no blank; x: all else.
+
+    A ? stands for another script.
+    """
     if character == " " or character.isspace():
         return " " if character == " " else "\t"
+    if not character.isprintable():
+        return "c"
     if character.isdigit():
         return "1"
     return "!" if character.isprintable() and not character.isalpha() and character != "?" else "x"
@@ -32,6 +37,7 @@ def _class_of(character: str) -> str:
 
 _CLASSES: Final = "".join(_class_of(chr(at)) for at in range(128))
 _GAPS: Final = re.compile("  +")
+_BLANKS: Final = 16
 _HANGUL: Final = re.compile("[ㄱ-ㆎ가-힣]+")
 _EAST_ASIAN: Final = re.compile("[\u3000-\u9fff\uf900-\ufaff]+")
 _NEAR: Final = re.compile("[\x80-\u06ff]+")
@@ -150,7 +156,7 @@ def estimate_tokens(text: str) -> int:
     if not text.isascii():
         plain = plain.encode("ascii", "replace").decode("ascii")
     words, classes = plain.translate(_LETTERS).split(), plain.translate(_CLASSES)
-    count = len(words) + _pairs(classes, "1") + _pairs(classes, "!") + _gaps(classes)
+    count = len(words) + _pairs(classes, "1") + _pairs(classes, "!") + _gaps(classes) + classes.count("c")
     for word in [word for word in words if len(word) > _SHORT_WORD]:
         count += (len(word) - 2) // 5 if word[1:].islower() else (len(word) - 1) // 3
     if text.isascii():
@@ -167,8 +173,8 @@ def _pairs(classes: str, of: str) -> int:
 
 
 def _gaps(classes: str) -> int:
-    """So is a run of white space that is more than one blank."""
-    return len(_GAPS.findall(classes.replace("\t", "  ")))
+    """So is a run of white space that is more than one blank, and sixteen blanks or eight line breaks of a long one."""
+    return sum(-(-len(run) // _BLANKS) for run in _GAPS.findall(classes.replace("\t", "  ")))
 
 
 @dataclass(slots=True)
@@ -181,6 +187,7 @@ class Filling:
     spent: int
     chosen: list[tuple[Entry, int]] = field(default_factory=list)
     seen: set[tuple[bool, str]] = field(default_factory=set)
+    taken: set[tuple[bool, str]] = field(default_factory=set)
 
     def take(self, entry: Entry, most: float) -> int | None:
         """Tokens spent on the entry, which may be none; None where it does not fit in `most` tokens."""
@@ -188,6 +195,7 @@ class Filling:
         if cost > most:
             return None
         self.opened(entry)
+        self.taken.add(entry.key)
         self.spent += cost
         self.chosen.append((entry, cost))
         return cost
@@ -196,7 +204,8 @@ class Filling:
 def fill(filling: Filling, portions: Sequence[Portion]) -> list[LeftOut]:
     """Choose entries: first each portion's floor, then its share, then whoever comes first takes what is left.
 
-    Returns what did not go in. An entry is whole or absent, and enters once.
+    Returns what did not go in. An entry is whole or absent, and enters once: from the portion that stands first, but a
+    turn of the session itself from whichever has room for it, or what answers the query would leave the last words out.
     """
     waiting, left_out = _once(filling, portions)
     free = filling.budget - filling.spent
@@ -208,17 +217,23 @@ def fill(filling: Filling, portions: Sequence[Portion]) -> list[LeftOut]:
         spent[at] += _spend(filling, some, spent[at], share=portions[at].share * free)
     for some in waiting:
         _spend(filling, some, 0)
-    return left_out + [LeftOut(entry.id, "budget") for some in waiting for entry in some]
+    absent = [entry for some in waiting for entry in some]
+    return left_out + [
+        LeftOut(entry.id, "repeated" if entry.key in filling.taken else "budget") for entry in absent
+    ]
 
 
 def _once(filling: Filling, portions: Sequence[Portion]) -> tuple[list[list[Entry]], list[LeftOut]]:
-    """The entries of each portion without those that stand earlier."""
+    """The entries of each portion without those that stand earlier, but for turns of the session."""
     waiting: list[list[Entry]] = []
     left_out: list[LeftOut] = []
     for portion in portions:
+        earlier = set(filling.seen)
         waiting.append([])
         for entry in portion.entries:
-            if entry.key in filling.seen:
+            shared = entry.layer is Layer.RECENT and entry.key in earlier
+            earlier.discard(entry.key)
+            if entry.key in filling.seen and not shared:
                 left_out.append(LeftOut(entry.id, "repeated"))
                 continue
             filling.seen.add(entry.key)
@@ -255,6 +270,9 @@ def _spend(
         if spent >= until or filling.spent + later >= filling.budget or before + spent >= share:
             left += waiting[at:]
             break
+        if entry.key in filling.taken:
+            left.append(entry)
+            continue
         most = min(filling.budget - filling.spent - later, share - before - spent)
         cost = filling.take(entry, most)
         if cost is None:

@@ -18,6 +18,7 @@ Span = tuple[date | None, date | None]
 """First local day, and the first one after; None: open."""
 
 _DAY: Final = timedelta(days=1)
+_FIRST_YEAR, _LAST_YEAR = 1_000, 9_000
 _MONTHS: Final = (
     "january february march april may june july august september october november december".split()
 )
@@ -70,6 +71,8 @@ def time_words(query: str, now: datetime, zone: tzinfo) -> TimeWords | None:
     if len(query) > _LONGEST_QUESTION:  # a pasted text, not a question
         return None
     today = now.astimezone(zone).date()
+    if not _FIRST_YEAR < today.year < _LAST_YEAR:  # the calendar has no years around it to count in
+        return None
     found = _joined(query, [_bent(query, each) for each in _spans(query, today)])
     if found is None or _is_quoted(query, found):
         return None

@@ -103,12 +103,21 @@ def clipped(findings: Iterable[Finding], start: int, end: int) -> tuple[Finding,
     )
 
 
+_ESCAPED: Final = re.compile(r"\\+(?:[bfnrt]|u00[01][0-9a-fA-F])")
+
+
 def _found(text: str, scanners: Sequence[Scanner]) -> Iterator[Finding]:
     """Window by window: a scanner does not give way while it is at one, and in windows none takes long."""
     for at in range(0, max(1, len(text) - OVERLAP), WINDOW - OVERLAP):
         window = text[at : at + WINDOW]
-        for scanner in scanners:
-            yield from (replace(one, start=one.start + at, end=one.end + at) for one in scanner(window))
+        for shown in dict.fromkeys((window, _ESCAPED.sub(_unescaped, window))):
+            for scanner in scanners:
+                yield from (replace(one, start=one.start + at, end=one.end + at) for one in scanner(shown))
+
+
+def _unescaped(escaped: re.Match[str]) -> str:
+    """As white space of the same length: in JSON the n of a line break would else begin what stands behind it."""
+    return "\n".ljust(len(escaped[0]))
 
 
 def _start(finding: Finding) -> int:

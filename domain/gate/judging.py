@@ -185,7 +185,16 @@ def lookup(slot: tuple[str, str], system: SystemOfRecord, said: str) -> str:
 
 def _expiry(gate: Gate, kind: str, occurred_at: str) -> str | None:
     days = gate.policy.expiry.get(kind)
-    return None if days is None else (datetime.fromisoformat(occurred_at) + timedelta(days=days)).isoformat()
+    end = None if days is None else later(datetime.fromisoformat(occurred_at), days)
+    return None if end is None else end.isoformat()
+
+
+def later(moment: datetime, days: float) -> datetime | None:
+    """So many days after; None where the calendar has ended by then."""
+    try:
+        return moment + timedelta(days=days)
+    except OverflowError:
+        return None
 
 
 # What people and agents state themselves ------------------------------------------------------------------------------

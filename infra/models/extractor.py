@@ -18,7 +18,7 @@ import orjson
 from mnemolog.domain.errors import InvalidInput, StoreUnavailable
 from mnemolog.domain.gate.candidates import Source
 from mnemolog.domain.gate.credentials import credentials
-from mnemolog.domain.gate.findings import Scanner, mask, scan
+from mnemolog.domain.gate.findings import OVERLAP, Scanner, mask, scan
 from mnemolog.domain.gate.identifiers import identifiers
 from mnemolog.domain.gate.ports import Found
 from mnemolog.domain.gate.prompting import PROMPT, READERS, SCHEMA, Unusable, checked, messages
@@ -156,8 +156,9 @@ class ModelExtractor:
 
     def _clean(self, source: Source) -> Source:
         """The source as the endpoint may see it; what is masked can be quoted by nobody."""
-        text = source.text[:READ]
-        return replace(source, text=mask(text, scan(text, self.scanners)))
+        text = source.text[: READ + OVERLAP]
+        speaker = source.speaker and mask(source.speaker, scan(source.speaker, self.scanners))
+        return replace(source, text=mask(text, scan(text, self.scanners))[:READ], speaker=speaker)
 
     def _asked(self, request: str, chat: list[dict[str, str]]) -> Any:
         """The answer to one request. Raises StoreUnavailable while it is not certain that its messages are at fault."""

@@ -13,6 +13,7 @@ from mnemolog.domain.controls import Control, Seen, at_the_gate
 from mnemolog.domain.events import CandidatesExtracted, MemoryStated, Recorded
 from mnemolog.domain.gate.admission import Decision
 from mnemolog.domain.gate.findings import Finding
+from mnemolog.domain.gate.judging import later
 from mnemolog.domain.precedence import Compared, compared
 from mnemolog.domain.records import (
     RECORD_KINDS,
@@ -263,5 +264,6 @@ def _time(record: Record) -> str:
     return (_EPOCH + timedelta(microseconds=record.order_us)).isoformat()
 
 
-def _after(occurred_at: str, days: float) -> int:
-    return microseconds(datetime.fromisoformat(occurred_at) + timedelta(days=days))
+def _after(occurred_at: str, days: float) -> int | None:
+    end = later(datetime.fromisoformat(occurred_at), days)
+    return None if end is None else microseconds(end)

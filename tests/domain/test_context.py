@@ -247,3 +247,18 @@ def test_the_estimate_is_near_what_a_tokenizer_counts(name: str) -> None:
     text, tokens = COUNTED[name]
     most = 2.2 if name in ("russian", "arabic") else 1.55
     assert 0.95 * tokens <= estimate_tokens(text) <= most * tokens
+
+
+def test_the_last_words_are_there_whatever_else_they_answer() -> None:
+    """A turn of the session that is also a hit, for which memory has no room, has the session's own."""
+    last = entry("last", "the answer that is asked about " * 4, Layer.RECENT, place=9)
+    hits = [entry(f"hit{n}", "an older answer " * 12, Layer.RECALLED) for n in range(40)]
+    made = assemble([Portion(0.3, 0, [*hits, last]), Portion(0.7, 0, [last])], 400, estimate_tokens)
+    assert "last" in ids(made)
+    assert ids(made).count("last") == 1
+
+
+@pytest.mark.parametrize("filler", ["\n", "\x00", " ", "\t", "\x1b", "\r\n"])
+def test_no_text_is_free(filler: str) -> None:
+    """Whatever a text is made of, a long one costs: else a budget would bound nothing."""
+    assert estimate_tokens(filler * 16_000) >= 1_000

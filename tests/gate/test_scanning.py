@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mnemolog.domain.gate.credentials import credentials
 from mnemolog.domain.gate.findings import mask, scan
+from mnemolog.domain.gate.identifiers import identifiers
 from mnemolog.infra.scanning import library_secrets
 
 
@@ -46,3 +48,14 @@ def test_a_long_line_is_looked_at_in_pieces() -> None:
     text = "x " * 30_000 + "AKIAIOSFODNN7EXAMPLE"
     (one,) = scan(text, (library_secrets,))
     assert text[one.start : one.end] == "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.mark.parametrize("escape", ["\\n", "\\t", "\\\\n", "\\u000a", "\\r\\n"])
+@pytest.mark.parametrize(
+    "secret", ["900101-1234568", "4111 1111 1111 1111", "sk-proj-" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4"]
+)
+def test_a_line_break_of_json_hides_nothing(escape: str, secret: str) -> None:
+    """The letter of an escaped line break is none that stands before a number or a key."""
+    text = f'{{"stdout": "contact:{escape}{secret}"}}'
+    shown = mask(text, scan(text, (library_secrets, credentials, identifiers)))
+    assert secret not in shown and shown.startswith('{"stdout": "contact:')

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection
 
 from face_world import VIEWS, dump_hashes, open_memory
-from mnemolog import ANY, Memory, Scope, _reading
+from mnemolog import ANY, Memory, Scope, _views
 from mnemolog._recalling import Asked
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.errors import StoreUnavailable
@@ -291,7 +291,7 @@ def test_a_broken_scope_check_stops_at_the_wall(
     crossed = {}
     for role in (deployed.roles.writer, "postgres"):
         if role == "postgres":
-            monkeypatch.setattr(_reading, "confine", lambda conn, tenant: None)
+            monkeypatch.setattr(_views, "confine", lambda conn, tenant: None)
         with open_memory(deployed.path, settings=deployed.settings(role)) as memory:
             hits = memory.recall(scope, "budget answers reports", k=50)
             records = memory.records(scope, history=True)
