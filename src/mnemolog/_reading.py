@@ -343,12 +343,15 @@ class Reader:
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
+    def is_shared(self, belongs: ScopeIds) -> bool:
+        """Whether the session and the persons of a record are another user's business."""
+        return belongs.user is None and not self._guard.sees_all
+
     def handed(self, record: Record, view: View) -> MemoryRecord:
         """A record as it is handed over."""
         belongs = view.scopes[record.scope]
         names, name = self._store.vault.names(belongs), self._store.vault.name
-        # In a record that is shared, the session and the persons are another user's business.
-        shared = belongs.user is None and not self._guard.sees_all
+        shared = self.is_shared(belongs)
         people = [] if shared else [one for one in record.subjects if one != belongs.tenant]
         rivals, question = self._contested(record, view)
         return MemoryRecord(

@@ -214,5 +214,7 @@ class Recaller:
             elif (
                 -key in records and records[-key].content is not None and self._reader.may_read(records[-key])
             ):
-                whole.append(Found(records[-key], one))
+                record = records[-key]
+                shared = self._reader.is_shared(at.record_scopes[record.scope])
+                whole.append(Found(replace(record, session=None) if shared else record, one))
         return whole
