@@ -210,9 +210,9 @@ class Vectorising:
             change = opened.scan.change()
             if not opened.scan.holds(scopes, change):
                 return None
-            return by_scan(opened.scan, embed_query(opened.embedder, question), scopes, change)
+            return by_scan(opened.scan, embed_query(opened.embedder, self.clean(question)), scopes, change)
         return by_index(
-            opened.rows, opened.scan, index, embed_query(opened.embedder, question), scopes, limit
+            opened.rows, opened.scan, index, embed_query(opened.embedder, self.clean(question)), scopes, limit
         )
 
     def alike(self, texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
