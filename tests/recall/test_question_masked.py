@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from embedding_fakes import WordHashes, embedding_memory
 
+from embedding_fakes import WordHashes, embedding_memory
 from mnemolog import Scope
 
 
