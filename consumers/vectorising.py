@@ -206,14 +206,13 @@ class Vectorising:
 
         opened = self._open()
         index = self._usable_index() if turns > self._exact_up_to else None
+        change = opened.scan.change() if index is None else 0
+        if index is None and not opened.scan.holds(scopes, change):
+            return None
+        vector = embed_query(opened.embedder, self.clean(question))
         if index is None:
-            change = opened.scan.change()
-            if not opened.scan.holds(scopes, change):
-                return None
-            return by_scan(opened.scan, embed_query(opened.embedder, self.clean(question)), scopes, change)
-        return by_index(
-            opened.rows, opened.scan, index, embed_query(opened.embedder, self.clean(question)), scopes, limit
-        )
+            return by_scan(opened.scan, vector, scopes, change)
+        return by_index(opened.rows, opened.scan, index, vector, scopes, limit)
 
     def alike(self, texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
         """Pairs of these texts, by their places, with a cosine of at least so much; none where nothing is embedded."""

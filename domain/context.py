@@ -30,9 +30,9 @@ def _class_of(character: str) -> str:
         return " " if character == " " else "\t"
     if not character.isprintable():
         return "c"
-    if character.isdigit():
-        return "1"
-    return "!" if character.isprintable() and not character.isalpha() and character != "?" else "x"
+    if character.isalpha() or character == "?":
+        return "x"
+    return "1" if character.isdigit() else "!"
 
 
 _CLASSES: Final = "".join(_class_of(chr(at)) for at in range(128))
@@ -228,16 +228,14 @@ def _once(filling: Filling, portions: Sequence[Portion]) -> tuple[list[list[Entr
     waiting: list[list[Entry]] = []
     left_out: list[LeftOut] = []
     for portion in portions:
-        earlier = set(filling.seen)
-        waiting.append([])
+        own = dict[tuple[bool, str], Entry]()
         for entry in portion.entries:
-            shared = entry.layer is Layer.RECENT and entry.key in earlier
-            earlier.discard(entry.key)
-            if entry.key in filling.seen and not shared:
+            if entry.key in own or (entry.key in filling.seen and entry.layer is not Layer.RECENT):
                 left_out.append(LeftOut(entry.id, "repeated"))
-                continue
-            filling.seen.add(entry.key)
-            waiting[-1].append(entry)
+            else:
+                own[entry.key] = entry
+        filling.seen |= own.keys()
+        waiting.append(list(own.values()))
     return waiting, left_out
 
 

@@ -115,6 +115,8 @@ class Precedence(StrEnum):
 
 READABLE: Final = frozenset({Status.CURRENT, Status.DISPUTED, Status.CONTESTED})
 """What a default read returns."""
+UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
+"""What no read hands over as memory, whatever is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

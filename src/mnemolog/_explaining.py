@@ -29,7 +29,6 @@ from mnemolog.projections.gate_reads import OutcomeRow
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TAKEN: Final = frozenset({Act.RETRACTED, Act.REJECTED})
-_UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
 
 
 class Explainer:

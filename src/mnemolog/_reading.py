@@ -20,7 +20,7 @@ from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, R
 from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.gate.wording import which
 from mnemolog.domain.principal import Action, levels_asked
-from mnemolog.domain.records import Record, Status, Step
+from mnemolog.domain.records import UNREADABLE, Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, a_scope, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
@@ -30,7 +30,6 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
-_UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
 """Effects of steps whose words only those who review may read."""
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
@@ -150,7 +149,7 @@ class Reader:
     def shown(self, view: View, record_id: str) -> MemoryRecord | None:
         """The record as it stands; None where nothing of it may be read."""
         found = self._curated.get(view.conn, record_id, view.scopes, self._store.clock.now())
-        if found is None or found.status in _UNREADABLE or not self.may_read(found):
+        if found is None or found.status in UNREADABLE or not self.may_read(found):
             return None
         return self.handed(found, view)
 
@@ -162,7 +161,7 @@ class Reader:
     def peers(self, view: View, record_id: str) -> tuple[list[Record], list[Record]]:
         """All records of its slot, what stands first, itself included; and those of the others that may be told."""
         found = self._curated.peers(view.conn, record_id, view.scopes, self._store.clock.now())
-        others = [one for one in found if one.id != record_id and one.status not in _UNREADABLE]
+        others = [one for one in found if one.id != record_id and one.status not in UNREADABLE]
         return found, list(filter(self.may_read, others))
 
     def withdrawn_records(self, person: Scope, topic: str | None, before: int) -> list[tuple[Scope, str]]:
@@ -198,7 +197,7 @@ class Reader:
         return {
             id: record.content
             for id, record in found.items()
-            if record.status not in _UNREADABLE and self.may_read(record)
+            if record.status not in UNREADABLE and self.may_read(record)
         }
 
     def kinds_read(self) -> frozenset[str] | None:

@@ -26,7 +26,7 @@ from mnemolog.domain.events import (
 from mnemolog.domain.gate.admission import Reason
 from mnemolog.domain.gate.wording import STANDINGS, WAITING, question
 from mnemolog.domain.principal import Action
-from mnemolog.domain.records import Record, Status, Step
+from mnemolog.domain.records import UNREADABLE, Record, Step
 from mnemolog.domain.scope import Scope
 from mnemolog.projections import gate_reads
 from mnemolog.projections.catalog import CatalogRow
@@ -39,7 +39,6 @@ _DECIDED_OTHERWISE: Final = (
     "same, `correct` and `retract` change it"
 )
 _KEPT: Final = frozenset({"admitted", "evidence"})
-_UNREADABLE: Final = frozenset({Status.HELD, Status.FORGOTTEN})
 _DECISIONS: Final = {name: decision for decision, name in STANDINGS.items()}
 
 
@@ -148,7 +147,7 @@ class Review:
 
     def _stands(self, view: View, record: Record, steps: Sequence[Step]) -> builtins.list[Control]:
         """What decided about a record after the gate, where anything of it is to be read."""
-        if record.status in _UNREADABLE:
+        if record.status in UNREADABLE:
             return []
         if not self._reader.may_read(record):
             return builtins.list(self._explainer.read(record))

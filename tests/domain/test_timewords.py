@@ -178,3 +178,10 @@ def test_any_words_give_an_order_or_nothing(words: list[str], now: datetime) -> 
         assert found.since is not None or found.until is not None
         assert found.since is None or found.since <= now
         assert found.since is None or found.until is None or found.since < found.until
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+@pytest.mark.parametrize("query", ["what did we say last week?", "지난주에 뭐라고 했지?"])
+def test_the_ends_of_the_calendar_bound_nothing(query: str, year: int) -> None:
+    """Where there is no week before or behind, the words are words."""
+    assert time_words(query, datetime(year, 1, 1, 12, tzinfo=UTC), SEOUL) is None

@@ -85,6 +85,16 @@ def test_secrets_stay_here(chat: ChatServer, secret: str) -> None:
     assert extractor.refused == {"no span": 1}
 
 
+@pytest.mark.parametrize("name", ["Kim 010-2345-6789", "Lee AKIAIOSFODNN7EXAMPLE"])
+def test_a_speaker_is_masked_too(chat: ChatServer, name: str) -> None:
+    """What a name holds stays here as what a text holds."""
+    chat.script = [memories()]
+    chat.extractor().extract([said("I drink tea", speaker=name)])
+    sent = str(chat.requests)
+    given, hidden = name.split()
+    assert given in sent and hidden not in sent
+
+
 def test_long_sessions_go_out_in_parts(chat: ChatServer) -> None:
     """A request holds a bounded number of characters, and each answer belongs to its own messages."""
     chat.script = [keeping("tea")]

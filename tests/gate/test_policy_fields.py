@@ -247,3 +247,13 @@ def test_a_policy_adopted_afterwards_says_the_same(tmp_path: Path, path: str) ->
             assert contents(memory, scope) == []
         else:
             assert case.expects in repr([*outcomes(memory), *contents(memory, scope)])
+
+
+def test_an_expiry_behind_the_end_of_the_calendar_is_none(memory: Memory) -> None:
+    """What is said at its end is kept and explained, and parks nothing that is said after it."""
+    memory.operations.adopt_policy("version: 1\nmemory: {expiry: {episode: 30}}\n")
+    last = memory.remember(U1, "The last day came", kind="episode", occurred_at="9999-12-31T12:00:00Z")
+    after = memory.remember(U1, "Reports go out as PDF")
+    assert memory.standing(U1, after).status == "current"
+    assert memory.get(U1, last.record_id).expires_at is None  # type: ignore[union-attr]
+    assert memory.why(U1, last.record_id).path

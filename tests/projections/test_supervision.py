@@ -2,66 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from threading import Event
-from time import monotonic
 
 import pytest
 
+from mnemolog.projections import supervision
 from mnemolog.projections.supervision import Background, Foreground, stop_all
 
 LONG = 5.0
 
 
+class Passing:
+    """A clock, and an event that nobody sets: to wait for it is what lets the time pass."""
+
+    def __init__(self, is_set: bool = False) -> None:
+        self.now, self._is_set = 100.0, is_set
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self.now += 0 if self._is_set else seconds
+        return self._is_set
+
+
 @pytest.fixture
-def stopping() -> Event:
-    return Event()
+def passing(monkeypatch: pytest.MonkeyPatch) -> Passing:
+    made = Passing()
+    monkeypatch.setattr(supervision, "time", made)
+    return made
 
 
-def waited(call: Callable[[], None]) -> float:
-    started = monotonic()
-    call()
-    return monotonic() - started
+def waited(foreground: Foreground, passing: Passing) -> float:
+    started = passing.now
+    foreground.give_way(passing)  # type: ignore[arg-type]
+    return passing.now - started
 
 
-def test_it_goes_on_at_once_when_nobody_calls(stopping: Event) -> None:
+def test_it_goes_on_at_once_when_nobody_calls(passing: Passing) -> None:
     """Without a call there is nothing to wait for."""
-    assert waited(lambda: Foreground().give_way(stopping)) < 0.02
+    assert waited(Foreground(), passing) == 0
 
 
-def test_it_waits_while_a_read_is_under_way_but_not_for_ever(stopping: Event) -> None:
+def test_it_waits_while_a_read_is_under_way_but_not_for_ever(passing: Passing) -> None:
     """A read that does not end holds work up for a quarter of a second."""
     foreground = Foreground()
     with foreground:
-        assert 0.2 < waited(lambda: foreground.give_way(stopping)) < LONG
+        assert waited(foreground, passing) == pytest.approx(0.25, abs=0.021)
 
 
-def test_it_waits_a_moment_after_a_call(stopping: Event) -> None:
+def test_it_waits_a_moment_after_a_call(passing: Passing) -> None:
     """A call is likely to be followed by another one."""
     foreground = Foreground()
     foreground.touch()
-    assert 0.01 < waited(lambda: foreground.give_way(stopping)) < 0.2
+    assert waited(foreground, passing) == pytest.approx(0.02, abs=0.021)
+    assert waited(foreground, passing) == 0
 
 
-def test_one_of_two_reads_that_ends_leaves_the_other(stopping: Event) -> None:
+def test_one_of_two_reads_that_ends_leaves_the_other(passing: Passing) -> None:
     """Work waits as long as one of several reads is under way."""
     foreground = Foreground()
     with foreground:
         with foreground:
             pass
-        assert waited(lambda: foreground.give_way(stopping)) > 0.2
+        assert waited(foreground, passing) == pytest.approx(0.25, abs=0.021)
 
 
-def test_one_that_is_stopped_waits_for_nobody(stopping: Event) -> None:
+def test_one_that_is_stopped_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is asked to end does not wait for reads."""
-    foreground = Foreground()
-    stopping.set()
+    foreground, ending = Foreground(), Passing(is_set=True)
+    monkeypatch.setattr(supervision, "time", ending)
     with foreground:
-        assert waited(lambda: foreground.give_way(stopping)) < 0.2
+        assert waited(foreground, ending) == 0
 
 
-def test_no_step_begins_while_a_read_is_under_way() -> None:
+def test_no_step_begins_while_a_read_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread's step begins when the read has ended."""
+    monkeypatch.setattr(supervision, "_PATIENCE", 600.0)
     foreground, stepped = Foreground(), Event()
     background = Background("test", stepped.set, lambda: None)
     with foreground:

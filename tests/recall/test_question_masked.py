@@ -23,3 +23,14 @@ def test_no_identifier_of_a_question_reaches_the_embedder(tmp_path: Path, query:
         asked = embedder.texts[before:]
     assert len(asked) == 2
     assert not any("1234568" in text for text in asked)
+
+
+@pytest.mark.parametrize("before", range(1_984, 2_000, 3))
+def test_no_part_of_a_secret_at_the_cut_reaches_the_embedder(tmp_path: Path, before: int) -> None:
+    """A long text is cut behind what is hidden in it, not through it."""
+    embedder, scope = WordHashes(), Scope("acme", user="u-1", session="s-1")
+    lead = ("word " * 400)[: before - 1] + " "
+    with embedding_memory(tmp_path / "m", embedder) as memory:
+        memory.record_turn(scope, role="user", content=f"{lead}AKIAIOSFODNN7EXAMPLE and more")
+        memory.operations.embed()
+    assert embedder.texts and not any("AKIA" in text for text in embedder.texts)
