@@ -262,4 +262,4 @@ class Masking:
         return self._of_policy(found)
 
     def _of_policy(self, found: Sequence[Finding]) -> tuple[Finding, ...]:
-        return tuple(one for one in found if one.sort in self.sorts)
+        return tuple(one for one in found if one.sort in self.sorts) if found else ()
