@@ -149,29 +149,23 @@ def test_two_groups_do_not_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who came while another committed wait until that one is back, and share a commit with it."""
     monkeypatch.setattr(group_module, "_LONGEST", 60.0)
     monkeypatch.setattr(group_module, "_SHARE", 1e9)
-    release, patient, sizes, wait = Event(), Event(), list[int](), Request.wait
+    release, sizes = Event(), []
 
     def commit(requests: Sequence[Request]) -> None:
         sizes.append(len(requests))
         release.wait(10)
 
-    def waiting(self: Request, seconds: float = 0.05) -> None:
-        if seconds == 60:
-            patient.set()
-        wait(self, seconds)
-
-    def come_back() -> None:
-        group.submit(Request(()))
-        patient.wait(5)
-        group.submit(Request(()))
-
-    monkeypatch.setattr(Request, "wait", waiting)
     group = GroupCommit(commit)
-    first = Thread(target=come_back)
+
+    def submit(times: int) -> None:
+        for _ in range(times):
+            group.submit(Request(()))
+
+    first = Thread(target=submit, args=(2,))
     first.start()
     while not sizes:
         time.sleep(0.001)
-    others = [Thread(target=lambda: group.submit(Request(()))) for _ in range(3)]
+    others = [Thread(target=submit, args=(1,)) for _ in range(3)]
     for thread in others:
         thread.start()
     while len(group._waiting) < 3:
