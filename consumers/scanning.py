@@ -95,6 +95,7 @@ class Scanning:
             return self.position
 
     def _found(self, heard: Heard) -> Iterator[Json]:
+        self.background.give_way()
         key = self._hashes.keyed_hash(heard.home, b"fingerprints", b"")
         for part, text, findings in self._texts(heard):
             for one in findings:

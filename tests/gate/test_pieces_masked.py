@@ -1,4 +1,4 @@
-"""Pieces of a large text show and embed nothing that only the whole tells to be secret, before the worker looked too."""
+"""Pieces of a large text show and embed nothing that only its whole tells to be secret."""
 
 from __future__ import annotations
 
