@@ -48,7 +48,16 @@ class Histories:
         return [self._told(step, view, step.position < edited.get(step.record, 0)) for step in steps]
 
     def _steps(self, view: View, record: Record) -> list[Step]:
-        return self._curated.history(view.conn, record.id, view.scopes)
+        steps = self._curated.history(view.conn, record.id, view.scopes)
+        return [self._open(step, record) for step in steps]
+
+    def _open(self, step: Step, record: Record) -> Step:
+        """Words that the record had before it was made less sensitive stay as sensitive as they were."""
+        if self._reader.may_read_sort(record.kind, step.sensitivity):
+            return step
+        won, against = step.won, tuple(replace(side, content=None) for side in step.against)
+        bare = None if won is None else replace(won, content=None)
+        return replace(step, content=None, reason=None, won=bare, against=against)
 
     def _merges(self, view: View, ids: Sequence[str]) -> list[Step]:
         """By which records of other slots were merged into these."""
