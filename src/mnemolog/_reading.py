@@ -12,15 +12,15 @@ from sqlalchemy import MetaData
 
 from mnemolog._guard import Guard
 from mnemolog._recalling import Asked, Found, Recaller
-from mnemolog._shown import status_named, text_of, turn_hit
+from mnemolog._shown import status_named, text_of, turn_hit, without_words
 from mnemolog._views import View, Views
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionParked
-from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
+from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, MEMORY, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.gate.wording import which
 from mnemolog.domain.principal import Action, levels_asked
-from mnemolog.domain.records import UNREADABLE, Record, Status, Step
+from mnemolog.domain.records import UNREADABLE, Act, Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, a_scope, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
@@ -30,7 +30,9 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
+_UNTOLD: Final = frozenset({"held", "not kept"})
 """Effects of steps whose words only those who review may read."""
+_ABSENT: Final = "no event or record {} in this scope"
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
@@ -135,12 +137,29 @@ class Reader:
             return [self.handed(record, view) for record in found if self.may_read(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
-        """The record as it stands now. Raises NotFound."""
+        """The record as it stands now. Raises NotFound, also for what the caller's role may not read."""
         self.scope_of_record(scope, record_id)
         found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
         if found is None:
             raise Erased(f"record {record_id} was erased: remember it anew")
+        if not self.may_read(found):
+            raise self.closed(scope, record_id)
         return found
+
+    def demand_open(self, scope: Scope, record_id: str, named: str | None = None) -> None:
+        """Raise NotFound, as of what is not there, unless the policy lets the caller's role read the record.
+
+        named: what the caller named, where that is an event of the record.
+        """
+        if not self.reads_all:
+            found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
+            if found is None or not self.may_read(found):
+                raise self.closed(scope, named or record_id)
+
+    def closed(self, scope: Scope, id: str) -> NotFound:
+        """What is told of a record that is not for the caller's role; it is recorded as a refusal."""
+        self._guard.refuse(Action.READ, "this is not for the principal's role", scope)
+        return NotFound(_ABSENT.format(id))
 
     def view(self, scope: Scope) -> AbstractContextManager[View]:
         """The curated view at the head of the log, as the caller sees it."""
@@ -188,8 +207,35 @@ class Reader:
 
     def may_read_sort(self, kind: str, sensitivity: str) -> bool:
         """Whether the policy lets the principal's role read records of a kind and sensitivity."""
-        policy, role = self._store.policy.reading, self._guard.principal.role.value
-        return policy.is_open_to(role) or policy.may_read(role, kind, sensitivity)
+        role = self._guard.principal.role.value
+        return self.reads_all or self._store.policy.reading.may_read(role, kind, sensitivity)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the policy keeps nothing from the principal's role."""
+        return self._store.policy.reading.is_open_to(self._guard.principal.role.value)
+
+    def is_told(self, record: Record) -> bool:
+        """Whether the caller may be told what happened to it."""
+        held = record.status is Status.HELD and not self._guard.reviews
+        return self.may_read(record) and not held
+
+    def steps(self, view: View, record: Record) -> list[Step]:
+        """What happened to a record that is told, oldest first, without the words that the caller may not read.
+
+        Those of what waits, was not let in, or was let in with other words, are for who reviews; words that it had
+        before it was made less sensitive stay as sensitive as they were.
+        """
+        steps = self._curated.history(view.conn, record.id, view.scopes)
+        edited = max((step.position for step in steps if step.act is Act.EDITED), default=0)
+        return [
+            step if self._is_open(step, record, edited) else without_words(step)
+            for step in sorted(steps, key=lambda step: step.position)
+        ]
+
+    def _is_open(self, step: Step, record: Record, edited: int) -> bool:
+        untold = step.effect in _UNTOLD or step.position < edited
+        return self.may_read_sort(record.kind, step.sensitivity) and (not untold or self._guard.reviews)
 
     def readable(self, view: View, record_ids: Collection[str]) -> dict[str, str | None]:
         """Those of the records of which the principal may read something, each with what it says."""
@@ -210,7 +256,7 @@ class Reader:
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
             if record is not None and not self.may_read(record):
-                raise NotFound(f"no record {id} that your role may read")
+                raise self.closed(scope, id)
             if record is not None and record.status is Status.HELD:
                 raise NotFound(
                     f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
@@ -236,6 +282,8 @@ class Reader:
         recorded = self._store.log.read_at([row.position])[0]
         if recorded.event is FORGOTTEN:
             return FORGOTTEN
+        if row.topic in MEMORY and not self._is_quotable(scope, row):
+            raise self.closed(scope, event_id)
         text = text_of(recorded)
         blob = recorded.envelope.clear.get("blob")
         total = len(text) if blob is None else blob["chars"]
@@ -245,6 +293,13 @@ class Reader:
         if part is None:
             return FORGOTTEN
         return OutputRange(self._store.gate.masking.range(part, start - low, end - low), start, end, total)
+
+    def _is_quotable(self, scope: Scope, row: CatalogRow) -> bool:
+        """Whether the caller may read the words of a memory event."""
+        with self.view(scope) as view:
+            record = self._curated.get(view.conn, row.stream, view.scopes, self._store.clock.now())
+            steps = [] if record is None or not self.is_told(record) else self.steps(view, record)
+        return any(step.event_id == row.event_id and step.content is not None for step in steps)
 
     def log(
         self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None
@@ -286,7 +341,7 @@ class Reader:
             if self._is_seen(scope, envelope.scope, row.erased):
                 return row
             self._guard.missed(Action.READ, envelope.scope, scope)
-        raise NotFound(f"no event or record {id} in this scope")
+        raise NotFound(_ABSENT.format(id))
 
     def _is_seen(self, scope: Scope, stored: ScopeIds, erased: bool) -> bool:
         """Whether the caller's scope sees something recorded in `stored`, or did before its person was erased."""

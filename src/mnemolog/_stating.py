@@ -13,6 +13,7 @@ from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotKept
 from mnemolog.domain.events import (
+    MEMORY,
     Draft,
     Event,
     FeedbackGiven,
@@ -162,6 +163,8 @@ class Stater:
         if rating not in ("up", "down"):
             raise InvalidInput("rating must be up or down")
         began_at, row = self._store.position, self._reader.require(scope, target)
+        if row.topic in MEMORY:
+            self._reader.demand_open(scope, row.stream, target)
         about = replace(
             about, began_at=began_at, sources=(row.event_id,), source_subjects=self._subjects([row])
         )
@@ -255,6 +258,8 @@ class Stater:
             raise InvalidInput(f"{event_id} is a record, not an event: cite the events that it rests on")
         if row.erased:
             raise Erased(f"event {event_id} was erased: it is evidence for nothing")
+        if row.topic in MEMORY:
+            self._reader.demand_open(scope, row.stream, event_id)
         recorded = self._store.log.read_at([row.position])[0]
         return row, self._subjects([row]), min(recorded.envelope.origin, *_tiers(recorded.event))
 
@@ -286,8 +291,9 @@ class Stater:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
-        """Append to a record that the caller sees and may change."""
+        """Append to a record that the caller sees, and may read and change."""
         belongs = self._reader.scope_of_record(scope, record_id)
+        self._reader.demand_open(scope, record_id)
         reason = refusal(self._guard.principal, Action.STATE, self._store.vault.names(belongs))
         if reason is not None:
             self._guard.enter(Action.STATE, self._store.vault.names(belongs))
