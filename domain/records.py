@@ -77,7 +77,7 @@ class Status(StrEnum):
     RETRACTED = "retracted"
     FORGOTTEN = "forgotten"
     HELD = "held"
-    """It waits for a person, or its consent was taken back."""
+    """It waits for a person, a person rejected it, or its consent was taken back."""
     CURRENT = "current"
     CONTESTED = "needs confirmation"
     """Others of equal authority say something else of the same slot, and nothing decides: a person is asked."""

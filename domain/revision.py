@@ -266,7 +266,7 @@ def _record(
     return Record(
         id=held.record,
         scope=scope,
-        status=Status.RETRACTED if gone else Status.DISPUTED if course.disputed else Status.ACTIVE,
+        status=_status(course),
         version=version,
         authority=course.rank[1],
         ruled=course.rank[0],
@@ -287,6 +287,14 @@ def _record(
         sensitivity=course.sensitivities.of(held),
         **_carried(held),
     )
+
+
+def _status(course: _Course) -> Status:
+    """What a reviewer rejected after it was let in is held as it was before: only who reviews is told of it."""
+    gone = course.withdrawn
+    if gone is not None:
+        return Status.HELD if gone.act is Act.REJECTED else Status.RETRACTED
+    return Status.DISPUTED if course.disputed else Status.ACTIVE
 
 
 def _carried(held: Assertion) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Every call is given the numbers of the scopes that the caller sees (`ScopeTable.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -228,14 +229,17 @@ class CuratedView:
     def _believed(
         self, conn: Connection, scopes: Collection[int], now: datetime, position: int
     ) -> list[Record]:
-        """All records as the log up to `position` makes them. What was erased since stays forgotten."""
+        """All records as the log up to `position` makes them, but for what `settled_at` names."""
         settled = self._settled(conn, self._tables.records.c.scope.in_(scopes), scopes, position)
         return self._judge(settled, microseconds(now))
 
     def settled_at(
         self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int], position: int
     ) -> dict[str, Record]:
-        """These records, not judged, as the log up to `position` makes them. What was erased since stays forgotten."""
+        """These records, not judged, as the log up to `position` makes them.
+
+        What was erased since stays forgotten, and what is held now was told then but is not any more.
+        """
         r = self._tables.records.c
         wanted = r.id.in_(record_ids) & r.scope.in_(scopes)
         return {one.id: one for one in self._settled(conn, wanted, scopes, position)}
@@ -251,7 +255,14 @@ class CuratedView:
         erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
         withdrawn = self._curated.gatekeeper.withdrawn(conn, scopes)
         settled = [settle(each, erased) for each in self._curated.gatekeeper.weighed(conn, rows).values()]
-        return [held(record) if record.scope in withdrawn else record for record in settled]
+        now_held = set(conn.execute(select(r.id).where(wanted, r.status == Status.HELD.value)).scalars())
+        settled = [held(record) if record.scope in withdrawn else record for record in settled]
+        return [
+            replace(one, status=Status.HELD)
+            if one.id in now_held and one.status is not Status.FORGOTTEN
+            else one
+            for one in settled
+        ]
 
     def _assertions(
         self, conn: Connection, records: Sequence[str], scopes: Collection[int]

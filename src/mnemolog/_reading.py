@@ -134,7 +134,7 @@ class Reader:
                 include_history=history,
                 believed_at=believed_at,
             )
-            return [self.handed(record, view) for record in found if self.may_read(record)]
+            return [self.handed(record, view) for record in found if self.is_told(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
         """The record as it stands now. Raises NotFound, also for what the caller's role may not read."""
@@ -259,7 +259,7 @@ class Reader:
                 raise self.closed(scope, id)
             if record is not None and record.status is Status.HELD:
                 raise NotFound(
-                    f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
+                    f"record {id} is not readable (yet): `why` and `review show` say what it waits for, or who decided"
                 )
             if record is not None:
                 return FORGOTTEN if record.status is Status.FORGOTTEN else self.handed(record, view)
