@@ -291,7 +291,7 @@ class Step:
         forgotten, or noted (an act without content).
     rule: why it has this effect, in the words of `Precedence`; other: the event that it was compared with.
     won: of a person's decision between records, the one that it is for (None where both stay, as kept apart);
-    against: the others. sensitivity: of its words, as it is held now.
+    against: the others. sensitivity: of its words, as it is held now. session: in which it happened.
     """
 
     record: str
@@ -313,3 +313,4 @@ class Step:
     won: Side | None = None
     against: tuple[Side, ...] = ()
     sensitivity: str = "normal"
+    session: str | None = None

@@ -397,6 +397,7 @@ def _step(row: Assertion, course: _Course) -> Step:
         won,
         against,
         course.sensitivities.of(row),
+        row.session,
     )
 
 

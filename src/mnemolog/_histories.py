@@ -49,14 +49,13 @@ class Histories:
         return [step for step in steps if step.act is Act.MERGED and step.won and step.won.record in ids]
 
     def _told(self, step: Step, view: View) -> Step:
-        """A step with the name of who did it, and what the others of a decision said, where that may be told."""
-        actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
+        """A step with what the others of a decision said, where that may be told."""
         others = [side.record for side in (step.won, *step.against) if side and side.record != step.record]
         said = self._curated.settled_at(view.conn, others, view.scopes, step.position) if others else {}
         words = {one.id: one.content for one in said.values() if self._reader.is_told(one)}
         won, against = step.won, tuple(self._side(side, words) for side in step.against)
         reason = None if step.reason is None else self._store.gate.masking.text(step.reason)
-        return replace(step, actor=actor, reason=reason, won=won and self._side(won, words), against=against)
+        return replace(step, reason=reason, won=won and self._side(won, words), against=against)
 
     def _side(self, side: Side, words: dict[str, str | None]) -> Side:
         return replace(side, content=words[side.record]) if side.record in words else side

@@ -32,6 +32,8 @@ _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
 _UNTOLD: Final = frozenset({"held", "not kept"})
 """Effects of steps whose words only those who review may read."""
+SOMEBODY: Final = "somebody elsewhere"
+"""Stands for who may not be named."""
 _ABSENT: Final = "no event or record {} in this scope"
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
@@ -228,10 +230,11 @@ class Reader:
         """
         steps = self._curated.history(view.conn, record.id, view.scopes)
         edited = max((step.position for step in steps if step.act is Act.EDITED), default=0)
-        return [
+        told = (
             step if self._is_open(step, record, edited) else without_words(step)
             for step in sorted(steps, key=lambda step: step.position)
-        ]
+        )
+        return [self._signed(step, view, view.scopes[record.scope]) for step in told]
 
     def _is_open(self, step: Step, record: Record, edited: int) -> bool:
         untold = step.effect in _UNTOLD or step.position < edited
@@ -397,15 +400,47 @@ class Reader:
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
-    def is_shared(self, belongs: ScopeIds) -> bool:
-        """Whether the session and the persons of a record are another user's business."""
-        return belongs.user is None and not self._guard.sees_all
+    # Where things come from ------------------------------------------------------------------------------------
+
+    def is_near(self, view: View, belongs: ScopeIds, session: str | None) -> bool:
+        """Whether the caller may be told in which session something was said, and by whom.
+
+        Where that session is another person's, or lies where the principal may not look, what it brought is read and
+        its origin is not named. belongs: the scope of the record, which stands for a session where there was none.
+        """
+        if self._guard.sees_all:
+            return True
+        known = view.near.get((belongs, session))
+        if known is None:
+            known = view.near[belongs, session] = self._looks_into(view.caller, belongs, session)
+        return known
+
+    def _looks_into(self, caller: ScopeIds | None, belongs: ScopeIds, session: str | None) -> bool:
+        place = belongs if session is None else self._store.vault.place(session)
+        if caller is None or place is None or caller.user not in (ANY, place.user):
+            return False
+        return self._guard.may(Action.READ, place) if session is None else self._guard.sees(place)
+
+    def session_of(self, view: View, belongs: ScopeIds, session: str | None) -> str | None:
+        """The name of a session, where the caller may be told it."""
+        if session is None or not self.is_near(view, belongs, session):
+            return None
+        return self._store.vault.name(session)
+
+    def _signed(self, step: Step, view: View, belongs: ScopeIds) -> Step:
+        """With names for ids, where they may be told. The caller, and the user whose scope this is, are known."""
+        known = step.actor in (belongs.user, self._guard.actor(belongs.tenant))
+        if known or self.is_near(view, belongs, step.session):
+            actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
+        else:
+            actor = SOMEBODY
+        return replace(step, actor=actor, session=self.session_of(view, belongs, step.session))
 
     def handed(self, record: Record, view: View) -> MemoryRecord:
         """A record as it is handed over."""
         belongs = view.scopes[record.scope]
         names, name = self._store.vault.names(belongs), self._store.vault.name
-        shared = self.is_shared(belongs)
+        shared = belongs.user is None and not self._guard.sees_all
         people = [] if shared else [one for one in record.subjects if one != belongs.tenant]
         rivals, question = self._contested(record, view)
         return MemoryRecord(
@@ -433,7 +468,7 @@ class Reader:
             reason=None if record.reason is None else self._store.gate.masking.text(record.reason),
             weakened=record.weakened,
             occurred_at=record.occurred_at,
-            session=None if shared or record.session is None else name(record.session),
+            session=self.session_of(view, belongs, record.session),
             feedback=(record.up, record.down),
             rivals=rivals,
             question=question,

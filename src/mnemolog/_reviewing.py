@@ -259,10 +259,10 @@ class Review:
     def _outcome(self, row: OutcomeRow, view: View) -> Outcome:
         status = STANDINGS[row.decision]
         asks = status in WAITING and row.content is not None
-        name = self._store.vault.name
+        belongs = view.scopes[row.scope]
         return Outcome(
             record_id=row.record,
-            scope=self._store.vault.names(view.scopes[row.scope]),
+            scope=self._store.vault.names(belongs),
             status=status,
             reasons=row.why,
             content=row.content,
@@ -279,6 +279,6 @@ class Review:
             question=question(row.content or "", row.why, row.topic) if asks else None,
             occurred_at=row.occurred_at,
             recorded_at=row.recorded_at,
-            session=None if row.session is None else name(row.session),
+            session=self._reader.session_of(view, belongs, row.session),
             event_id=row.event_id,
         )
