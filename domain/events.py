@@ -256,7 +256,7 @@ class CandidatesExtracted(Event):
     """What an extractor found in one source, the envelope's only one, for one record, which is the stream.
 
     said: role of the source, its tool, and its length in characters; candidates: in the form of `gate.stored`.
-    voice: a keyed hash, equal for what counts as one origin; findings: each sort, start, end, rule, of the source;
+    voice: an id or a keyed hash, equal for what counts as one origin; findings: each sort, start, end, rule, of it;
     signs: names of the rules by which it tells its reader what to do; injected: spans that memory itself put there.
     """
 
