@@ -461,7 +461,7 @@ PROJECT = Scope("acme", project="billing", session="s-1")
 def test_what_a_person_says_and_states_is_one_voice(
     memory: Memory, author: str | None, said: str, value: str
 ) -> None:
-    """In a scope without a user too: the statement replaces what is found in the person's turn, and nothing is asked."""
+    """In a scope without a user too: the statement replaces what is found in the turn, and nothing is asked."""
     kim = memory.acting_as(Principal("kim", Role.USER, (Scope("acme"),)))
     kim.remember(PROJECT, "Tea at five")
     recorder = kim if author is None else memory
