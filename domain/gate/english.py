@@ -66,7 +66,7 @@ _JOINT: Final = _re(
     r"(?:(?<!settled)(?<!decided)(?<!decision)(?<!agreed)(?<!now on)(?<!here on)(?<!forward)(?<!future)(?<!henceforth)\s*[,;:–—]\s*|\s+-\s+|(?=\s+(?:and|but|so|because|though|then|also|anyway)\b))"
     r"(?:\s*\b(?:and|but|so|because|though|then|also|anyway|by the way|btw|(?<=but )now)\b,?)*\s*"
     r"(?=(?:i|i['’]m|i['’]ve|my|we|we['’]ve|we['’]re|our|please|(?:(?<=and )|(?<=but )|(?<=so ))(?:it|they)(?: is| are|['’]s|['’]re)|(?<=[:;–—] )(?:never|always|do not|don['’]t)|(?:(?<=, and )|(?<=, so )|(?<=, but ))(?:never|do not|don['’]t)|from now on|"
-    r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
+    r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed)|(?-i:[A-Z])[\w'’.-]*(?: (?-i:[A-Z])[\w'’.-]*)? (?:owns|leads|maintains|is (?:the (?:owner|lead|maintainer)|responsible for|in charge)))\b)"
 )
 _FILLER: Final = _re(
     r"(?:snippet|summary|content|title|note|text|description|body|excerpt):\s+|(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
@@ -141,6 +141,7 @@ _WHEN: Final = (
     r"november|december|q[1-4]|weekdays?|weekends?|midnight|noon|day|week|month|year|quarter|spring|summer|autumn|winter)\b|\d"
 )
 _MONTHS: Final = r"january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_WHEN_TOO: Final = rf"(?:on |at |every |from |until |the )*(?:\d|noon|midnight|mon|tues|wednes|thurs|fri|satur|sun|{_MONTHS})"
 _PLURAL_BEFORE_VERB: Final = r"\b(?:and|who|that|which|is|are|was|has)\b"
 _EVER: Final = r"(?:,? (?:ever(?: again)?|no matter what|under any circumstances|without exception|please|ok(?:ay)?|at all))*"
 _LINE: Final = rf"(?P<v>.{{2,200}}?){_EVER}"
@@ -447,8 +448,13 @@ _RULES: Final[tuple[Rule, ...]] = (
              fits=(_told_when,))
         for verbs, what in (("deploy", "deploy schedule"), ("release|ship", "release schedule"), ("meet", "meeting schedule"))
     ),
-    Rule("dated", Lazy(rf"(?P<w>the) (?P<a>(?:[\w'’-]+ ){{0,3}}[\w'’-]+(?: (?:for|of|with) (?:(?:the|our|my) )?[\w'’-]+(?: [\w'’-]+){{0,2}})?) (?:is|are)(?: (?:scheduled|set|planned|booked|due))?(?: (?:for|at|by))? (?P<v>(?:on )?[^;,]{{1,60}}?)(?:,? not [^,;]+)?{_END}"),
+    Rule("dated", Lazy(rf"(?P<w>the) (?P<a>(?:[\w'’-]+ ){{0,3}}[\w'’-]+(?: (?:for|of|with) (?:(?:the|our|my) )?[\w'’-]+(?: [\w'’-]+){{0,2}})?) (?:is|are)(?: (?:scheduled|set|planned|booked|due))?(?: (?:for|at|by))? (?P<v>(?:on )?[^;,]{{1,60}}?)(?:,? not [^,;]+)?(?:\s+and (?!{_WHEN_TOO}).*)?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_is_time, lacks("a", r"\b(?:is|are|and|who|that|which|was)\b"), lacks("a", _RELATIVE))),
+    *(
+        Rule("owner", Lazy(rf"(?P<v>[\w'’.-]+(?: [\w'’.-]+)?) (?:(?:{verbs}) (?:it|that|this|(?:the|our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?))|is the {role}|{states})$"), part=role, behind=True,
+             whose="team", personal=False, confidence=0.75, fits=(_capitalised("v"), lacks("v", rf"^{_SUBJECT}|^(?:the|our|my|your|his|her|their)\b")))
+        for role, verbs, states in (("owner", "owns|is responsible for|is in charge of", "is (?:responsible|in charge)"), ("lead", "leads", "(?!)"), ("maintainer", "maintains", "(?!)"))
+    ),
     Rule("named", Lazy(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is (?:now |currently )?(?:called|named) {_V}{_END}"), whose="team", personal=False, confidence=0.8),
     Rule("attribute", Lazy(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})(?: for (?:the )?[\w-]+(?: [\w-]+)?)?) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_ADJECTIVE,)),

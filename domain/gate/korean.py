@@ -52,10 +52,21 @@ _BEGINS: Final = _re(r".*(?:부터|까지)(?:는|로)?$")
 
 _ME: Final = r"(?:저는요?|나는|난|전(?=\s)|제가|내가|저도|나도|전(?=,)|(?:저|나)(?!\s?(?:사람|분|친구|남자|여자|건물|가게|집|쪽|애|아이|것|게|건|거))(?=\s))"
 _US: Final = r"(?:우리(?:는|가|도)|(?:우리|저희)(?=\s(?:이제|요즘|지금|더 ?이상)\s)|우린|저희(?:는|가)|저흰|(?:우리|저희) ?(?:쪽 )?(?:팀|회사|조직|부서|가족|부부|집|학교|동아리|모임|본부|연구실|학과)(?:은|는|이|가|에서는|에선|도)?)"
+_TAKES: Final = (
+    r"(?:(?P<a>\S+(?: \S+)?)(?:은|는) )?(?P<v>[^\s,;]+?)(?: ?(?:씨|님))?(?:이|가) "
+    r"(?:맡(?:아요?|습니다|는다|고 ?있\S*|기로 ?(?:했|결정했|정했)\S*|아서 ?(?:해요|합니다))|(?:담당|책임)(?:해요?|합니다|한다|하고 ?있\S*|하기로 ?했\S*)|책임(?:져요?|집니다))"
+)
+
+
+def _unnamed(pattern: str) -> str:
+    """Without names of groups, to stand in another pattern."""
+    return pattern.replace("?P<a>", "?:").replace("?P<v>", "?:")
+
+
 _JOINT: Final = _re(
     rf"(?<=[가-힣 ][요다줘마])[,;]\s+(?![^,]*아니(?:라|고|에요|예요|야))(?!(?:제|내|우리|저희)\s[^,]{{2,30}}(?:은|는|이|가)?$)(?!.*(?:기억|메모|저장|기록|잊지))|"
     r"(?:(?P<keep>이고|고|인데|이며|는데|지만|니까|라서|해서|어서|아서),?|(?<=[가-힣\w])[,;:]|\s[–—-])\s+(?!(?:제|내|우리|저희)(?: [^\s,]+){1,2}(?<![요다야임죠])$)"
-    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|(?:이제|지금은?|요즘은?) \S+ |절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?:이에요|예요|입니다|이야|야)$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)|\S+(?: \S+)?(?:을|를) (?:더 |제일 |가장 )?(?:선호|좋아|싫어)))"
+    rf"(?=(?:그리고 |근데 |그런데 |하지만 )?(?:{_ME}|{_US}|제 |내 |저를|나를|(?:이제|지금은?|요즘은?) \S+ |절대|항상|앞으로|이제부터|\S+(?:은|는) \S+(?: \S+){{0,2}}?(?:이에요|예요|입니다|이야|야)$|{_unnamed(_TAKES)}$|\S+(?:에|에서|으로|로) (?:다니|다녀|살아|살고|삽니다|일하|일해|일합|근무)|\S+(?: \S+)?(?:을|를) (?:더 |제일 |가장 )?(?:선호|좋아|싫어)))"
 )
 _FILLER: Final = _re(
     r"(?:본문|요약|내용|제목|메모|비고|설명|알림)\s?:\s+|(?:안녕하세요|안녕|네|예|응|음|아|어|그리고|근데|그런데|하지만|아무튼|어쨌든|그래서|그럼|참고로|사실은?|정정하자면|아니[요야오]|아뇨|아 ?참|"
@@ -110,7 +121,7 @@ _WORK: Final = words(
 _DIET: Final = "(?:(?:락토|오보|락토 ?오보|페스코) )?베지테리언|플렉시테리언|채식주의자|비건|페스코|왼손잡이|오른손잡이|색맹|색약|당뇨 ?환자|유당불내증|글루텐 ?불내증|임산부|무슬림"
 _ATTRIBUTES: Final = words(
     "마감일 마감 예산 단가 요금 수수료 가격 포트 주소 호스트 도메인 버전 브랜치 시간대 근무_시간 영업_시간 지원_시간 담당자 연락처 책임자 저장소 데이터베이스 "
-    "스프린트_길이 스프린트_주기 스프린트_기간 점검_주기 백업_주기 배포_주기 리전 보관_기간 한도 할당량 제한_시간 회의실 회의_시간 출시일 릴리스_요일 배포_요일 스택 통화 계좌 코드명 프로젝트_이름 프로필_이름"
+    "스프린트_길이 스프린트_주기 스프린트_기간 점검_주기 백업_주기 배포_주기 리전 담당 보관_기간 한도 할당량 제한_시간 회의실 회의_시간 출시일 릴리스_요일 배포_요일 스택 통화 계좌 코드명 프로젝트_이름 프로필_이름"
 )
 _TOOLED: Final = words(
     "백엔드 프론트엔드 프런트엔드 프론트 DB 디비 데이터베이스 서버 인프라 모니터링 배포 CI 테스트 문서 디자인 코드 소스 형상_관리 이슈 일정 회계 결제 메신저 협업 로그 캐시 큐 "
@@ -122,6 +133,8 @@ _PEOPLE: Final = (
 )
 _SOMEBODY: Final = r"(?:동료|친구|팀장|상사|사장|이웃|선배|후배|동생|형|누나|오빠|언니|남편|아내|엄마|아빠|아들|딸|애|씨)(?:님)?(?:은|는|이|가)\s"
 _NO_ATTRIBUTE: Final = r"(?:추측|예상|추정|생각|질문|문제|말|잘못|고민|목표|계획|의견|기분|머리|컴퓨터|노트북|코드|차례|꿈|취지|뜻|요점|희망|바람)$"
+_NOBODY: Final = r"^(?:제|내|네|누|우리|저희|그|그녀|걔|얘|쟤|누군|아무|다|팀|회사|모두|전부|본인|자기|상대|담당자|직원|사람|친구|동료|거기|여기)$"
+_DONE: Final = r"(?:^|\s|[을를] ?)(?:줄|늘|높|움직|보|쌓|붙|모|섞|들|끓|녹|기울|덧붙|먹|매|숙|벌|죽|속|뒤집|들여|받아들|망설|밀어붙)$"
 _STATE: Final = r"^(?:그대로|별로|아주|매우|너무)|^(?:초록|빨간|노란|녹|적)색(?:불)?$|^(?:엉망|난리|개판|최악|최고|엉망진창|정상|먹통|다운|에러|오류|실패|성공)$|(?:중|정도|때문|상태|예정|편|것|거|뿐|문제|탓|덕분|마찬가지)$"
 _REQUEST: Final = (
     r"(?:줘요?|주세요|주십시오|주시면 ?(?:돼요|됩니다|좋겠\S*|감사하겠\S*|고맙겠\S*)|주길 ?바라요?|주시(?:기|길) ?(?:바라요?|바랍니다|부탁\S*)|(?:주셨|줬|했|하셨|썼)으면 ?(?:해요?|합니다|좋겠\S*)|주실래요|줄래요?|"
@@ -182,6 +195,11 @@ def _of_a_person(found: re.Match[str]) -> bool:
 
 def _people_have_names(found: re.Match[str]) -> bool:
     return re.search(_PEOPLE, found["a"]) is None
+
+
+def _ends_in_a_noun(found: re.Match[str]) -> bool:
+    """예산은 줄이고: no value, but what is done."""
+    return not found[0].endswith(("이고", "이며")) or re.search(_DONE, found["v"]) is None
 
 
 def _is_of_something(found: re.Match[str]) -> bool:
@@ -369,8 +387,10 @@ _RULES: Final[tuple[Rule, ...]] = (
              fits=(lacks("a", _NO_ATTRIBUTE), lacks("v", _PRONOUN), lacks("v", r"(?:[다요에서]|을|를)$|(?:을|를|에|에서|은|는|이|가)\s"), _people_have_names))
         for topic in ("(?:은|는)", "(?:이|가)")
     ),
-    Rule("attribute", Lazy(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}{_SURE}$"), whose="team", personal=False, confidence=0.75,
-         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)(?:의)?\s"))),
+    Rule("attribute", Lazy(rf"(?P<a>(?:\S+ ){{0,2}}(?:{_ATTRIBUTES})){_TOPIC} {_V}(?:{_SURE}|이고|이며)$"), whose="team", personal=False, confidence=0.75,
+         fits=(lacks("v", _STATE), lacks("v", _PRONOUN), lacks("a", r"^(?:그|저|걔|그쪽|그녀)(?:의)?\s|(?:인데|이고|이며|는데|지만)\s"), _ends_in_a_noun)),
+    Rule("owner", Lazy(rf"{_TAKES}$"), part="담당자", behind=True, whose="team", personal=False, confidence=0.75,
+         fits=(lacks("v", _PRONOUN), lacks("v", _NOBODY), lacks("v", _PEOPLE), lacks("a", _NOTHING))),
 )  # fmt: skip
 
 
@@ -392,6 +412,6 @@ KOREAN: Final = Language(
     no_statement=_NO_STATEMENT, joke=_JOKE, taken_back=_TAKEN_BACK, condition=_CONDITION, passing=_PASSING,
     then_asks=_re(r"(?!)"), corrects=_CORRECTS, begins=_BEGINS, joint=_JOINT, filler=_FILLER, asked=_asked, rules=_RULES,
     mine=frozenset("저는 저는요 나는 난 전 제가 내가 저도 나도 제 내".split()), articles=_re(r"(?!)"), tail=_re(r"\s+$"),
-    canonical={"이름": "name", "본명": "name", "생일": "birthday", "직업": "occupation", "집": "home", "회사": "employer",
+    canonical={"이름": "name", "본명": "name", "생일": "birthday", "직업": "occupation", "집": "home", "회사": "employer", "담당": "담당자",
                "직장": "employer"},
 )  # fmt: skip

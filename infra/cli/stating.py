@@ -51,7 +51,10 @@ ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help=
 Expires = Annotated[
     str | None, typer.Option("--expires-at", metavar="TIME", help="When it is no longer used.")
 ]
-Sensitivity = Annotated[str, typer.Option("--sensitivity", help="normal or personal.")]
+Sensitivity = Annotated[
+    str | None,
+    typer.Option("--sensitivity", help="normal or personal; as it was, where left out, and normal at first."),
+]
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -69,7 +72,7 @@ def remember(
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     expires_at: Expires = None,
-    sensitivity: Sensitivity = "normal",
+    sensitivity: Sensitivity = None,
     key: Key = None,
     expected_version: Expected = None,
 ) -> None:
@@ -108,6 +111,7 @@ def correct(
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     expires_at: Expires = None,
+    sensitivity: Sensitivity = None,
     key: Key = None,
     expected_version: Expected = None,
 ) -> None:
@@ -127,6 +131,7 @@ def correct(
             valid_from=begins,
             valid_to=ends,
             expires_at=expires,
+            sensitivity=sensitivity,
             key=key,
             expected_version=expected_version,
         )

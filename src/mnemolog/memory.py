@@ -257,7 +257,7 @@ class Memory:
         valid_from: Moment = None,
         valid_to: Moment = None,
         expires_at: Moment = None,
-        sensitivity: str = "normal",
+        sensitivity: str | None = None,
         consent: str | None = None,
         confidence: float = 1.0,
         subjects: Sequence[str] = (),
@@ -272,6 +272,7 @@ class Memory:
         slot: (entity, attribute), the key under which one value is current; a newer value supersedes the older.
         kind: fact, preference, episode, procedure, constraint or reference.
         evidence: event ids, or {"event_id", "start", "end"} spans; the record's trust is the lowest of them.
+        sensitivity: normal or personal; where not named, that of the record, normal for a new one.
         belongs_to: a wider scope than the default (tenant, organization, user and project of `scope`).
         """
         self._guard.enter(Action.STATE, scope)
@@ -286,9 +287,8 @@ class Memory:
     def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.
 
-        A correction by a person outranks every machine. expected_version: raises VersionConflict when the record
-        has moved on. Raises NotFound for a record that is not in the caller's scope, NotKept for a text that the
-        policy blocks.
+        A correction by a person outranks every machine. expected_version: raises VersionConflict when the record has
+        moved on. Raises NotFound for what the caller may not read, NotKept for a text that the policy blocks.
         """
         self._guard.enter(Action.STATE, scope)
         return self._stater.correct(scope, record_id, content, about)
