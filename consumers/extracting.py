@@ -189,6 +189,7 @@ class Extracting:
 
     def _told(self, sources: Sequence[Source]) -> Sequence[Found]:
         """What the extractor finds; a text at which it fails yields nothing, and holds up no other."""
+        self.background.give_way()
         try:
             return self.extractor.extract(sources)
         except (StoreClosed, StoreUnavailable):

@@ -230,10 +230,11 @@ def _once(filling: Filling, portions: Sequence[Portion]) -> tuple[list[list[Entr
     for portion in portions:
         own = dict[tuple[bool, str], Entry]()
         for entry in portion.entries:
-            if entry.key in own or (entry.key in filling.seen and entry.layer is not Layer.RECENT):
+            key = entry.key
+            if key in own or (key in filling.seen and entry.layer is not Layer.RECENT):
                 left_out.append(LeftOut(entry.id, "repeated"))
             else:
-                own[entry.key] = entry
+                own[key] = entry
         filling.seen |= own.keys()
         waiting.append(list(own.values()))
     return waiting, left_out

@@ -63,13 +63,14 @@ class Costs:
     def of(self, entry: Entry, borders: Container[_Border]) -> int:
         """Of an entry, with its border where that is not among these."""
         key, border = entry.key, _border(entry)
-        if key not in self._lines:
-            self._lines[key] = self._line(entry)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = self._line(entry)
         if border in borders:
-            return self._lines[key]
+            return line
         if border not in self._openings:
             self._openings[border] = self._count(_opened(entry) + _closed(entry))
-        return self._lines[key] + self._openings[border]
+        return line + self._openings[border]
 
 
 def assemble(

@@ -130,13 +130,15 @@ class Scores:
 class Facts:
     """What the question itself says. authors: those it names; the bounds: microseconds UTC, `until_us` excluded.
 
-    With `strict` what lies outside the bounds is left out; else what lies inside is lifted.
+    With `strict` what lies outside the bounds is left out, unless it is among `naming`, the keys of what names that
+    time itself; else what lies inside is lifted.
     """
 
     authors: frozenset[str] = frozenset()
     since_us: int | None = None
     until_us: int | None = None
     strict: bool = False
+    naming: frozenset[int] = frozenset()
 
     @property
     def bounded(self) -> bool:
@@ -147,6 +149,10 @@ class Facts:
         return (self.since_us is None or occurred_us >= self.since_us) and (
             self.until_us is None or occurred_us < self.until_us
         )
+
+    def admits(self, key: int, occurred_us: int) -> bool:
+        """Whether strict bounds let a candidate through."""
+        return key in self.naming or self.covers(occurred_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +327,7 @@ def _wanted(
     allowed = [
         at
         for at, one in enumerate(pool)
-        if (only is None or one.key in only) and (not facts.strict or facts.covers(one.occurred_us))
+        if (only is None or one.key in only) and (not facts.strict or facts.admits(one.key, one.occurred_us))
     ]
     lexical, dense, window = scores.lexical, scores.dense, scores.window
     spoken = [

@@ -117,7 +117,7 @@ class Store:
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
         )
-        self.summarising.clean = self.vectors.clean = self.gate.masking.text
+        self.summarising.clean, self.vectors.hiding = self.gate.masking.text, self.gate.masking
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""

@@ -51,7 +51,7 @@ class GateWorkers:
     ) -> None:
         self.places = places = Places(path / PLACES_FILE)
         self.scanning = Scanning(log, places, hashes, ids, clock, directory.actor, SCANNERS, large)
-        self.masking = Masking(SCANNERS, QUICK)
+        self.masking = Masking(SCANNERS, QUICK, large)
         self.extracting = [
             Extracting(log, places, hashes, ids, clock, directory, SCANNERS, one) for one in extractors
         ]

@@ -19,7 +19,6 @@ from mnemolog.domain.retrieval import (
     DENSE,
     LEXICAL,
     WINDOW,
-    Facts,
     Moments,
     Ranked,
     best_passage,
@@ -30,7 +29,7 @@ from mnemolog.projections import turns_view
 from mnemolog.projections.dense import best, of_events
 from mnemolog.projections.postings import Doubles, Ints, Postings, Words, by_session, distinct, places, rarity
 from mnemolog.projections.questions import NO_FILTERS, Filters, Places, Question, Ranking
-from mnemolog.projections.ranking import Pool, RecordTable, Spoken, covered, rank
+from mnemolog.projections.ranking import Pool, RecordTable, Spoken, admitted, covered, rank
 from mnemolog.projections.turn_arrays import Mask, TurnTable
 
 if TYPE_CHECKING:
@@ -100,11 +99,14 @@ class HybridSearch:
         self._curated, self._records, self._near = curated, records, near
 
     def search(self, question: Question, at: Places) -> Ranking:
-        """A time that the question counts from now holds strictly, unless nothing was said in it."""
+        """A time in the question holds strictly, unless nothing was said in it."""
         asked = self._asked(question, at)
         found = self._ranked(asked)
-        if not found and question.facts.strict:
-            found = self._ranked(replace(asked, question=replace(question, facts=_loose(question.facts))))
+        facts = asked.question.facts
+        if facts.strict and not any(facts.covers(one.candidate.occurred_us) for one in found):
+            found = self._ranked(
+                replace(asked, question=replace(question, facts=replace(facts, strict=False)))
+            )
         if not asked.words.passages:
             return Ranking(found, None, asked.judged)
         best = _best_passages(asked, {one.candidate.key for one in found})
@@ -119,10 +121,22 @@ class HybridSearch:
         keep = self._tables.of if turns.docs <= WHOLE else self._tables.of_large
         table = keep(at.turns, at.turn_scopes, turns, at.turn_epoch)
         words = self._worded(terms, at, table, judged.table, (turns, records, pieces))
+        if question.times:
+            naming = self._naming(question.times, named, (turns, records, pieces))
+            question = replace(question, facts=replace(question.facts, naming=naming))
         scopes = list(dict.fromkeys([*at.turn_scopes.values(), *at.record_scopes.values()]))
         limit, size = max(BEST, question.k), turns.docs + pieces.docs
         cosines = self._near.cosines(question.text, scopes, size, limit) if scopes else None
         return _Asked(question, at, words, table, judged, cosines)
+
+    def _naming(
+        self, times: str, named: Sequence[str], found: tuple[Postings, Postings, Postings]
+    ) -> frozenset[int]:
+        """The keys of turns and records that have every word of a time; a half of one does not count."""
+        words = {term for term, weight in self._analyzer.query(times) if weight == 1}
+        wanted = [number for number, term in enumerate(named) if term in words]
+        turns, records, pieces = (each.having(wanted).tolist() for each in found)
+        return frozenset([*turns, *(-number for number in records), *(piece // PARTS for piece in pieces)])
 
     def _worded(
         self,
@@ -227,11 +241,9 @@ class HybridSearch:
             rows = turns_view.sketches(asked.at.turns, asked.at.turn_scopes)
             table = TurnTable().with_more(rows, {})
         allowed = _allows(filters, table)
-        return table.positions[allowed & covered(table.occurred, facts) if facts.strict else allowed]
-
-
-def _loose(facts: Facts) -> Facts:
-    return replace(facts, strict=False)
+        return table.positions[
+            allowed & admitted(table.positions, table.occurred, facts) if facts.strict else allowed
+        ]
 
 
 def _lengths(

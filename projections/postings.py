@@ -36,6 +36,12 @@ class Postings:
         """Those that have any of the terms, each once, in order."""
         return distinct(self.doc)
 
+    def having(self, terms: Sequence[int]) -> Ints:
+        """Those that have all of these terms, in order; none where no term is given."""
+        docs, times = np.unique(self.doc[np.isin(self.term, terms)], return_counts=True)
+        having: Ints = docs[times == len(terms)]
+        return having
+
 
 def counted(docs: int, tokens: int, term: Sequence[int], doc: Sequence[int]) -> Postings:
     """Of documents that are named as often as they have a term, term by term."""

@@ -88,13 +88,17 @@ NO_FILTERS: Final = Filters()
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked for. text: without its relative time words; facts: the time that it speaks of."""
+    """What is looked for. text: without its relative time words; facts: the time that it speaks of.
+
+    times: the words of a date in the text, which lift its strict bounds for what has all of them.
+    """
 
     text: str
     now: datetime
     k: int
     facts: Facts
     filters: Filters
+    times: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ def _wanted(pool: Pool, spoken: Spoken, facts: Facts, only: Mask | None) -> Ints
     said = (spoken.lexical > 0.0) | ~np.isnan(spoken.dense) | ~np.isnan(spoken.window)
     allowed = np.ones(len(pool.keys), np.bool_) if only is None else only
     if facts.strict:
-        allowed = allowed & covered(pool.occurred, facts)
+        allowed = allowed & admitted(pool.keys, pool.occurred, facts)
     found = np.flatnonzero(said & allowed)
     if len(found) or not facts.bounded:
         return found
@@ -199,6 +199,12 @@ def covered(occurred: Ints, facts: Facts) -> Mask:
     if facts.until_us is not None:
         inside &= occurred < facts.until_us
     return inside
+
+
+def admitted(keys: Ints, occurred: Ints, facts: Facts) -> Mask:
+    """Which strict bounds let through."""
+    inside = covered(occurred, facts)
+    return inside | np.isin(keys, list(facts.naming)) if facts.naming else inside
 
 
 def _signals(
@@ -311,4 +317,4 @@ def _session_lexical(pool: Pool, spoken: Spoken) -> Doubles:
     return z
 
 
-__all__ = ["Pool", "RecordTable", "Spoken", "covered", "rank"]
+__all__ = ["Pool", "RecordTable", "Spoken", "admitted", "covered", "rank"]

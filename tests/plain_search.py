@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import pairwise
+from operator import neg
 from typing import Any
 
 from mnemolog import Memory
@@ -35,10 +36,28 @@ ROLES = {"user", "assistant", "system", "tool"}
 
 def plain_search(memory: Memory, question: Question, at: Places) -> list[Ranked]:
     """As `HybridSearch.search`, without the passages."""
-    found = _search(memory, question, at)
-    if not found and question.facts.strict:
-        found = _search(memory, replace(question, facts=replace(question.facts, strict=False)), at)
+    question = replace(question, facts=replace(question.facts, naming=_naming(memory, question, at)))
+    found, facts = _search(memory, question, at), question.facts
+    if facts.strict and not any(facts.covers(one.candidate.occurred_us) for one in found):
+        found = _search(memory, replace(question, facts=replace(facts, strict=False)), at)
     return found
+
+
+def _naming(memory: Memory, question: Question, at: Places) -> frozenset[int]:
+    """Turns by their positions and records by their numbers, negative, that have every word of the time."""
+    store = memory._store
+    words = [term for term, weight in store.turns.analyzer.query(question.times) if weight == 1]
+    turns, pieces = (
+        index.matches(at.turns, list(at.turn_scopes), words).postings
+        for index in (store.turns.index, store.turns.passages.index)
+    )
+    records = store.curated.lexical.matches(at.records, list(at.record_scopes), words).postings
+    every = (
+        {key(doc) for doc in set.intersection(*(set(postings.get(word, ())) for word in words))}
+        for postings, key in ((turns, int), (records, neg), (pieces, lambda piece: place_of(piece)[0]))
+        if words
+    )
+    return frozenset().union(*every)
 
 
 def _search(memory: Memory, question: Question, at: Places) -> list[Ranked]:
@@ -162,7 +181,7 @@ def _seeds(
     filters, facts = question.filters, question.facts
     allowed = {row.position for row in rows if _allows(filters, row)}
     if facts.strict:
-        allowed &= {row.position for row in rows if facts.covers(row.occurred_us)}
+        allowed &= {row.position for row in rows if facts.admits(row.position, row.occurred_us)}
     every = filters.turns() and not filters.chooses_turns and not facts.bounded
     signals = [{at: score for at, score in lexical.items() if at > 0}]
     if cosines is not None:

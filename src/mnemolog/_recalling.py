@@ -39,7 +39,7 @@ RERANKED: Final = 30
 """How many of the first hits a reranker looks at."""
 TURN_KINDS: Final = frozenset({"turn", "chunk", "tool_call", "tool_result"})
 STRICT_US: Final = 32 * 86_400_000_000
-"""Microseconds of the longest stretch, a month, by which words such as "last week" bound when a thing was said."""
+"""Microseconds of the longest stretch by which time words bound when a thing was said: a month."""
 Moment = datetime | str | None
 
 
@@ -156,10 +156,12 @@ class Recaller:
         if words is None:
             return Question(query, now, k, Facts(), filters)
         since, until = (None if at is None else ingress.microseconds(at) for at in (words.since, words.until))
-        strict = words.relative and since is not None and until is not None and until - since <= STRICT_US
-        # A date or a year may as well be what was spoken about: it stays among the words, and only lifts.
-        text = words.query if strict else query
-        return Question(text, now, k, Facts(since_us=since, until_us=until, strict=strict), filters)
+        strict = since is not None and until is not None and until - since <= STRICT_US
+        facts = Facts(since_us=since, until_us=until, strict=strict)
+        if strict and words.relative:
+            return Question(words.query, now, k, facts, filters)
+        # A date or a year may as well be what was spoken about: it stays among the words.
+        return Question(query, now, k, facts, filters, words.words if strict else "")
 
     def _filters(self, scope: Scope, asked: Asked) -> Filters:
         since, until = (self._reader.bound(scope, getattr(asked, what), what) for what in ("since", "until"))

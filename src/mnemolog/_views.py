@@ -69,7 +69,9 @@ class Views:
 
     def is_parked(self, name: str, ids: ScopeIds) -> bool:
         """Whether events of the scope's owner are set aside, so that the view lacks them."""
-        conn = self._opened(name)
+        conn, store = self._opened(name), self._guard.store
+        if not store.settings.workers and not store.runner.has_parked(name):
+            return False
         confine(conn, None)
         parked = Parking(name).is_parked(conn, owner(ids))
         confine(conn, self._tenants.get(name))

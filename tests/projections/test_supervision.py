@@ -89,6 +89,38 @@ def test_no_step_begins_while_a_read_is_under_way(monkeypatch: pytest.MonkeyPatc
     assert (early, late) == (False, True)
 
 
+def test_a_long_step_gives_way_between_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that comes during a step is let go first at the next part, as long as the step has patience left."""
+    monkeypatch.setattr(supervision, "_PATIENCE", 600.0)
+    foreground, first, more, second = Foreground(), Event(), Event(), Event()
+
+    def step() -> None:
+        first.set()
+        more.wait(LONG)
+        background.give_way()
+        second.set()
+        background.rest(LONG)
+
+    background = Background("two parts", step, wake=lambda: None)
+    background.give_way()  # in no step: nothing to wait for
+    background.start(foreground)
+    assert first.wait(LONG)
+    with foreground:
+        more.set()
+        assert not second.wait(0.2)
+    assert second.wait(LONG)
+    background.stop()
+
+
+def test_a_step_that_has_waited_enough_waits_no_more(passing: Passing) -> None:
+    """The parts share the patience of one step: many of them do not hold it up for ever."""
+    foreground = Foreground()
+    with foreground:
+        assert foreground.give_way(passing, 0.1) == pytest.approx(0.1, abs=0.021)  # type: ignore[arg-type]
+        assert foreground.give_way(passing, 0.0) == 0  # type: ignore[arg-type]
+        assert foreground.give_way(passing, -0.02) == 0  # type: ignore[arg-type]
+
+
 def test_all_are_asked_to_end_before_one_is_waited_for() -> None:
     """Threads that end slowly end together: the first ends only once the second has been asked."""
     asked, ended, begun = Event(), [], Event()

@@ -250,13 +250,42 @@ def test_a_week_is_counted_from_the_moment_that_is_asked(memory: Memory) -> None
     assert set(found) == {"in Busan monday", "in Busan sunday"}
 
 
-def test_a_date_only_lifts(memory: Memory) -> None:
-    """A date may be what was spoken about: what was said then comes first, the rest is not left out."""
+@pytest.mark.parametrize("query", ["the walrus on January 5, 2026", "2026년 1월 5일에 walrus"])
+def test_a_date_is_a_bound(memory: Memory, query: str) -> None:
+    """Only what was said on that day answers, as long as anything was."""
     days(memory)
-    found = memory.recall(U1, "the walrus on January 5, 2026", now="2026-03-01T12:00:00+09:00", k=50)
-    assert len(found) == 4
-    assert {hit.text for hit in found[:2]} == {"walrus first", "walrus last"}
-    assert {hit.signals["time"] for hit in found[:2]} == {1.0}
+    found = memory.recall(U1, query, now="2026-03-01T12:00:00+09:00", k=50)
+    assert {hit.text for hit in found} == {"walrus first", "walrus last"}
+    assert {hit.signals["time"] for hit in found} == {1.0}
+
+
+@pytest.mark.parametrize("query", ["what of the walrus in March?", "3월에 walrus는?"])
+def test_a_month_is_a_bound_that_what_names_it_passes(memory: Memory, query: str) -> None:
+    """What was said in that month, and whatever names the month itself: said earlier, later, or put down."""
+    for text, at in (
+        ("the walrus in February", "2026-02-27T10:00:00Z"),
+        ("the walrus comes in March, 3월에", "2026-02-28T10:00:00Z"),
+        ("the walrus is here", "2026-03-12T10:00:00Z"),
+        ("the walrus left", "2026-04-02T10:00:00Z"),
+    ):
+        talk(memory, text, at=at)
+    memory.remember(U1, "The walrus of March weighs a ton, 3월 기준")
+    asked = {"now": "2026-04-20T12:00:00Z", "k": 50}
+    assert set(texts(memory, U1, query, **asked)) == {
+        "the walrus comes in March, 3월에",
+        "the walrus is here",
+        "The walrus of March weighs a ton, 3월 기준",
+    }
+    before_anything = query.replace("March", "December").replace("3월", "12월")
+    assert len(texts(memory, U1, before_anything, **asked)) == 5
+
+
+def test_a_year_only_lifts(memory: Memory) -> None:
+    """A stretch longer than a month is as often what was spoken about: what was said then comes first."""
+    days(memory)
+    talk(memory, "walrus of old", at="2025-11-04T12:00:00+09:00")
+    found = memory.recall(U1, "the walrus in 2025", now="2026-03-01T12:00:00+09:00", k=50)
+    assert len(found) == 5 and found[0].text == "walrus of old"
 
 
 # Large scopes -----------------------------------------------------------------------------------------------------

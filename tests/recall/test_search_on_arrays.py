@@ -42,13 +42,15 @@ from mnemolog.projections.turns_view import Sketch
 from plain_search import plain_search, with_passages
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-WORDS = "walrus friday deploys budget lunch 예산 회의 금요일에 배포는 바다코끼리가 K-7741".split()
+WORDS = "walrus friday deploys budget lunch 예산 회의 금요일에 배포는 바다코끼리가 K-7741 April 3월에".split()
 QUESTIONS = (
     "walrus 예산",
     "when did Mina deploy on friday",
     "민수가 배포한 walrus",
     "yesterday's budget",
     "지난달 회의",
+    "what of the budget in April",
+    "3월에 배포한 것",
     "the of",
 )
 ASKED: tuple[dict[str, Any], ...] = (
