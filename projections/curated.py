@@ -82,11 +82,11 @@ class Curated:
 
     def under(self, policy: GatePolicy) -> Curated:
         """The same projection under another policy: it is another version, and folds into a file of its own."""
-        return Curated(self.lexical, self.analyzer, policy)
+        return self if policy.hash == self.policy.hash else Curated(self.lexical, self.analyzer, policy)
 
     def create(self, conn: Connection) -> None:
         """Make the tables of an empty view."""
-        self.metadata.create_all(conn)
+        self.metadata.create_all(conn, checkfirst=False)
         self.lexical.create(conn)
 
     def forget_cache(self) -> None:

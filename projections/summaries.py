@@ -118,7 +118,7 @@ class Summaries:
         self._scopes.forget()
 
     def create(self, conn: Connection) -> None:
-        METADATA.create_all(conn)
+        METADATA.create_all(conn, checkfirst=False)
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         start = 0

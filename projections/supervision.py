@@ -13,6 +13,8 @@ from mnemolog.projections.parking import reason_of
 
 _HELD: Final = 0.02
 """Seconds between two looks of a held thread."""
+_AGAIN: Final = 0.005
+"""Seconds between two wake-ups of a thread that is to end."""
 _QUIET: Final = 0.02
 """Seconds without a call after which work in the background goes on,"""
 _PATIENCE: Final = 0.25
@@ -158,10 +160,13 @@ class Background:
 
     def stop(self, timeout: float = 30.0) -> None:
         """End the thread after its present step, waited for at most `timeout` seconds."""
+        deadline = time.monotonic() + timeout
         self.ask_to_stop()
-        if self._thread is not None:
-            self._thread.join(timeout)
-            self._thread = None
+        thread = self._thread
+        while thread is not None and thread.is_alive() and time.monotonic() < deadline:
+            thread.join(_AGAIN)
+            self._wake()  # it may have begun to wait just after it was asked
+        self._thread = None
 
     def hold(self) -> None:
         """No step is under way when this returns, and none begins before `resume`."""

@@ -2,6 +2,10 @@
 
 An appender puts its request on a list and takes the lock. Whoever holds the lock commits everything on the list in
 one transaction, so that many appenders share one fsync; the others find their request settled when they get in.
+
+Appenders that commit one thing after the other would form two groups that take turns, each half as large as it could
+be: the ones come while the others commit. So who comes looks how many were seen lately, and where somebody is missing
+waits for a part of the time of a commit; the one who makes them complete leads at once.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock, RLock
-from time import sleep
+from time import perf_counter
 from typing import Final
 
 from mnemolog.domain.errors import StoreUnavailable
@@ -24,7 +28,12 @@ _PATIENCE: Final = 0.05
 """After so many seconds without a bell an appender looks for itself."""
 
 
-_YIELDS: Final = 4
+_SHARE: Final = 0.5
+"""How much of the time of a commit it is worth to wait for who is missing: it saves one."""
+_LONGEST: Final = 0.005
+"""Seconds."""
+_DISCOURAGED: Final = 64
+"""Where somebody did not come, the next group goes without waiting, then two, four, up to so many."""
 
 
 class Group:
@@ -49,9 +58,9 @@ class Request:
         self._bell = Lock()
         self._bell.acquire()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float = _PATIENCE) -> None:
         """Until it is settled, or it is time to try to lead."""
-        self._bell.acquire(timeout=_PATIENCE)
+        self._bell.acquire(timeout=seconds)
 
     def ring(self) -> None:
         with suppress(RuntimeError):  # rung before
@@ -78,25 +87,37 @@ class GroupCommit:
         self._commit = commit
         self._waiting: deque[Request] = deque()
         self._lock = RLock()
-        self._crowd = 1
-        """How many the last group was."""
+        self._busy = False
+        self._crowd, self._took = 1, 0.0
+        """How many appenders were seen at the last group; and its seconds."""
+        self._discouraged, self._pause = 0, 1
+        """How many groups go without waiting; and how many will when it is in vain once more."""
 
     def submit(self, request: Request) -> list[Receipt]:
         """Commit the request, or wait until another appender has. Raises its error."""
         self._waiting.append(request)
+        here = 0
         try:
             # Nobody blocks on the lock: who is settled by another must get away at once, else groups stay small.
             while not request.settled:
-                if self._lock.acquire(blocking=False):
+                if self._worth_waiting(here):
+                    here = len(self._waiting)
+                    request.wait(min(_LONGEST, _SHARE * self._took))
+                elif self._lock.acquire(blocking=False):
                     self._lead(request)
                 else:
                     request.wait()
+                    here = 0
         except BaseException:
             with suppress(ValueError):
                 self._waiting.remove(request)
             self._release()
             raise
         return request.result()
+
+    def _worth_waiting(self, before: int) -> bool:
+        """Whether somebody is missing, and more are here than before."""
+        return before < len(self._waiting) < self._crowd and not self._discouraged and not self._busy
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -110,10 +131,12 @@ class GroupCommit:
     def _lead(self, own: Request) -> None:
         """With the lock held; gives it back."""
         requests: list[Request] = []
+        self._busy = True
         try:
             if not own.settled:
                 self._run(own, requests)
         finally:
+            self._busy = False
             self._release()
             for request in requests:
                 if request is not own:
@@ -126,9 +149,8 @@ class GroupCommit:
             self._lock.release()
 
     def _run(self, own: Request, requests: list[Request]) -> None:
-        group = Group()
+        group, started = Group(), perf_counter()
         try:
-            self._let_others_come()
             self._gather(own, group, requests)
             self._commit(requests)
             group.outcome = True
@@ -138,14 +160,7 @@ class GroupCommit:
             # Only an interrupt of this thread leaves the group open here; nobody may wait for it, or repeat it.
             if group.outcome is False:
                 group.outcome = StoreUnavailable(_INTERRUPTED)
-
-    def _let_others_come(self) -> None:
-        """Where many append at once, a few slices of the processor for them make the group as large as it can be."""
-        for _ in range(_YIELDS if self._crowd > 1 else 0):
-            before = len(self._waiting)
-            sleep(0)
-            if before >= self._crowd or len(self._waiting) == before:
-                return
+        self._took, self._crowd = perf_counter() - started, len(requests) + len(self._waiting)
 
     def _gather(self, own: Request, group: Group, requests: list[Request]) -> None:
         """Everything that waits. A request that an interrupted leader dropped is picked up by its own thread."""
@@ -156,7 +171,12 @@ class GroupCommit:
             requests.append(own)
         for request in requests:
             request.group = group
-        self._crowd = len(requests)
+        if self._discouraged:
+            self._discouraged -= 1
+        elif len(requests) < self._crowd:
+            self._discouraged, self._pause = self._pause, min(_DISCOURAGED, 2 * self._pause)
+        else:
+            self._pause = 1
 
     def _wake_next(self) -> None:
         # Who came while the lock was held is seen here; who comes later finds the lock free.

@@ -8,6 +8,7 @@ from typing import Any, Final
 from psycopg import Cursor
 
 from mnemolog.infra.log.storage import StoredRow
+from mnemolog.infra.postgres.arrays import chunks, integers, texts
 
 _COLUMNS: Final = "position, originator_id, originator_version, topic, key, leaf, state"
 
@@ -40,6 +41,12 @@ def functions(table: str, channel: str, lock_space: int) -> list[str]:
     ]
 
 
+def columns(rows: Sequence[StoredRow]) -> list[bytes]:
+    """The same as one array for each column."""
+    streams, versions, topics, keys, leaves, states = zip(*rows, strict=True)
+    return [texts(streams), integers(versions), texts(topics), texts(keys), chunks(leaves), chunks(states)]
+
+
 def append(c: Cursor[Any], table: str, rows: Sequence[StoredRow], first: int) -> bool:
     """Insert at the positions from `first` on; durable when it returns, outside a transaction.
 
@@ -49,8 +56,6 @@ def append(c: Cursor[Any], table: str, rows: Sequence[StoredRow], first: int) ->
         call = f"SELECT {table}_append(%b, %s, %b, %s, %s, %b, %b)"
         c.execute(call, (first - 1, *rows[0]))
     else:
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        call = f"SELECT {table}_append(%b, %b::text[], %b::bigint[], %b::text[], %b::text[], %b::bytea[], %b::bytea[])"
-        c.execute(call, (first - 1, *columns))
+        c.execute(f"SELECT {table}_append(%b, %b, %b, %b, %b, %b, %b)", (first - 1, *columns(rows)))
     row = c.fetchone()
     return row is not None and row[0] is not None

@@ -21,7 +21,8 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 
 from mnemolog.infra.log.codec import leaf_hash
 from mnemolog.infra.log.storage import Row, StoredRow
-from mnemolog.infra.postgres.appending import append, functions
+from mnemolog.infra.postgres.appending import append, columns, functions
+from mnemolog.infra.postgres.arrays import integers
 from mnemolog.infra.postgres.connecting import CLOSED, configure, connect, parameters, schema_name
 from mnemolog.infra.postgres.layout import bring_up_to_date, first_statements
 from mnemolog.infra.postgres.walls import wall_of_log
@@ -211,11 +212,9 @@ class LogRecorder(PostgresApplicationRecorder):
             values = "VALUES (%b, %s, %b, %s, %s, %b, %b)"
             c.execute(f"INSERT INTO {self.qualified} ({_COLUMNS}) {values}", (first, *rows[0]))
         else:
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            arrays = "unnest(%b::bigint[], %b::text[], %b::bigint[], %b::text[], %b::text[], %b::bytea[], %b::bytea[])"
             c.execute(
-                f"INSERT INTO {self.qualified} ({_COLUMNS}) SELECT * FROM {arrays}",
-                (list(range(first, last + 1)), *columns),
+                f"INSERT INTO {self.qualified} ({_COLUMNS}) SELECT * FROM unnest(%b, %b, %b, %b, %b, %b, %b)",
+                (integers(range(first, last + 1)), *columns(rows)),
             )
 
     # What the library's contract asks for ------------------------------------------------------------------------

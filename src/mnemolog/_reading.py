@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Unpack
 
 from sqlalchemy import MetaData
 
 from mnemolog._guard import Guard
-from mnemolog._recalling import Asked, Found, Recaller
+from mnemolog._recalling import Asked, Asking, Found, Recaller
 from mnemolog._shown import status_named, text_of, turn_hit, without_words
 from mnemolog._views import View, Views
 from mnemolog.domain import ingress
@@ -54,8 +54,9 @@ class Reader:
 
     # Recall ----------------------------------------------------------------------------------------------------
 
-    def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
+    def recall(self, scope: Scope, query: str, k: int, **options: Unpack[Asking]) -> list[Hit]:
         """The best `k`, best first."""
+        asked = Asked(**options)
         self.demand(scope, asked.at_least)
         return self._named(self._recaller.recall(scope, query, k, asked))
 

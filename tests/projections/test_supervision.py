@@ -136,3 +136,24 @@ def test_all_are_asked_to_end_before_one_is_waited_for() -> None:
     assert begun.wait(LONG)
     stop_all([first, second])
     assert (ended, first.running, second.running) == ([True], False, False)
+
+
+def test_one_that_began_to_wait_after_it_was_asked_ends_all_the_same() -> None:
+    """A wake-up that came a moment too early is followed by another."""
+    calls, woken, begun = list[bool](), Event(), Event()
+
+    def wake() -> None:
+        calls.append(begun.is_set())
+        if len(calls) > 1:
+            woken.set()
+
+    def step() -> None:
+        begun.set()
+        woken.wait(10 * LONG)
+
+    background = Background("late", step, wake)
+    background.start()
+    assert begun.wait(LONG)
+    background.stop(LONG)
+    assert not background.running
+    assert len(calls) > 1
