@@ -136,11 +136,11 @@ class SessionClosed(Event):
 class MemoryStated(Event):
     """A statement to remember. Times are ISO 8601 with offset. findings, signs: as of `CandidatesExtracted`.
 
-    sensitivity: None where it was not named. Schema 1 said "normal" then too.
+    kind, sensitivity: None where they were not named. Schema 1 said "fact" and "normal" then too.
     """
 
     content: str
-    kind: str = "fact"
+    kind: str | None = None
     slot: tuple[str, str] | None = None
     evidence: tuple[Json, ...] = ()
     valid_from: str | None = None
@@ -426,7 +426,13 @@ def _unnamed_sensitivity_1_to_2(body: Json) -> Json:
     return {**body, "sensitivity": None} if body.get("sensitivity") == "normal" else body
 
 
-for _topic in ("MemoryStated", "MemoryCorrected", "QuarantineReviewed"):
+def _memory_stated_1_to_2(body: Json) -> Json:
+    kind = None if body.get("kind") == "fact" else body.get("kind")
+    return {**_unnamed_sensitivity_1_to_2(body), "kind": kind}
+
+
+UPCASTERS["MemoryStated", 1] = _memory_stated_1_to_2
+for _topic in ("MemoryCorrected", "QuarantineReviewed"):
     UPCASTERS[_topic, 1] = _unnamed_sensitivity_1_to_2
 
 HAPPENED: Final = frozenset(

@@ -42,6 +42,8 @@ class _Course:
     rank: Rank = _LOWEST
     ruling: int = 0
     order: int = 0
+    kind: str | None = None
+    """As a statement named it."""
     withdrawn: Assertion | None = None
     disputed: Assertion | None = None
     verified: str | None = None
@@ -121,9 +123,20 @@ def _state(course: _Course, row: Assertion) -> None:
             course.decided.setdefault(row.event_id, (Precedence.RECENT, _stands(course)))
             course.held = course.held or row
             return
-    if row.consent is None and course.held is not None:
-        row = replace(row, consent=course.held.consent)
-    _hold(course, row, rank, order)
+    _hold(course, _carrying(course, row), rank, order)
+
+
+def _carrying(course: _Course, row: Assertion) -> Assertion:
+    """Said again, it keeps what was named of it before; what was found in a turn names no kind against a statement."""
+    named, held = row.kind if row.act is Act.STATED else None, course.held
+    course.kind = named or course.kind
+    if held is None:
+        return replace(row, kind=course.kind or row.kind)
+    return replace(
+        row,
+        kind=course.kind or row.kind or held.kind,
+        consent=held.consent if row.consent is None else row.consent,
+    )
 
 
 def _is_late(course: _Course, row: Assertion, order: int) -> bool:

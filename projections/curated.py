@@ -65,7 +65,7 @@ class Curated:
     bodies: Final = True
 
     def __init__(self, lexical: LexicalIndex, analyzer: Analyzer, policy: GatePolicy = GATE) -> None:
-        self.version = version_of("9", str(ANALYZER_VERSION), policy.hash[:10])
+        self.version = version_of("10", str(ANALYZER_VERSION), policy.hash[:10])
         self.policy = policy
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)

@@ -39,9 +39,11 @@ Slot = Annotated[
     typer.Option("--slot", metavar="ENTITY ATTRIBUTE", help="Two words: where one value is current."),
 ]
 Kind = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--kind", metavar="KIND", help="fact, preference, episode, procedure, constraint or reference."
+        "--kind",
+        metavar="KIND",
+        help="fact (at first), preference, episode, procedure, constraint or reference.",
     ),
 ]
 ValidFrom = Annotated[
@@ -66,7 +68,7 @@ def remember(
     call: Call,
     text: Content,
     slot: Slot = None,
-    kind: Kind = "fact",
+    kind: Kind = None,
     evidence: Evidence = None,
     about: Subjects = None,
     valid_from: ValidFrom = None,

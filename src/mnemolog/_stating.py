@@ -59,7 +59,7 @@ Known = dict[str, frozenset[str]]
 
 _STATING: Final[Mapping[str, Any]] = {
     "slot": None,
-    "kind": "fact",
+    "kind": None,
     "valid_from": None,
     "valid_to": None,
     "expires_at": None,
@@ -183,9 +183,9 @@ class Stater:
             raise InvalidInput("confidence must be a number from 0 to 1")
         return MemoryStated(
             ingress.statement(content),
-            _one_of(kind, RECORD_KINDS, "kind"),
+            None if kind is None else _one_of(kind, RECORD_KINDS, "kind"),
             None if slot is None else self._slot(ingress.slot(slot)),
-            sensitivity=self._sensitivity(details["sensitivity"], kind),
+            sensitivity=self._sensitivity(details["sensitivity"], kind or "fact"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
             **self._times(scope, details),

@@ -229,7 +229,7 @@ class Memory(MemoryParts):
         content: str,
         *,
         slot: tuple[str, str] | None = None,
-        kind: str = "fact",
+        kind: str | None = None,
         evidence: Sequence[str | Mapping[str, Any]] = (),
         valid_from: Moment = None,
         valid_to: Moment = None,
@@ -247,7 +247,7 @@ class Memory(MemoryParts):
 
         The same statement in the same scope adds evidence to its record, never a second record.
         slot: (entity, attribute), the key under which one value is current; a newer value supersedes the older.
-        kind: fact, preference, episode, procedure, constraint or reference.
+        kind: fact (where not named, for a new record), preference, episode, procedure, constraint or reference.
         evidence: event ids, or {"event_id", "start", "end"} spans; the record's trust is the lowest of them.
         sensitivity: normal or personal; where not named, that of the record, normal for a new one.
         belongs_to: a wider scope than the default (tenant, organization, user and project of `scope`).

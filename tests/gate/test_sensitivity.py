@@ -151,6 +151,30 @@ def test_older_events_that_say_normal_named_nothing(topic: str) -> None:
     assert restore(topic, 2, body).sensitivity == "normal"  # type: ignore[attr-defined]
 
 
+def test_older_statements_that_say_fact_named_no_kind() -> None:
+    """Schema 1 said so where nobody had."""
+    for kind, read in (("fact", None), ("preference", "preference")):
+        assert restore("MemoryStated", 1, {"content": "x", "kind": kind}).kind == read  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("said", "value"), [("My name is Mina.", "Mina"), ("제 이름은 미나입니다.", "미나")])
+def test_a_kind_that_was_named_stays(memory: Memory, said: str, value: str) -> None:
+    """Said again without one, or found in a turn, the record is still closed to whom its kind is closed."""
+    memory.operations.adopt_policy("version: 1\nreading: {kinds: {agent: [fact]}}\n")
+    person = memory.acting_as(user("u-1"))
+    person.remember(U1, value, slot=("user", "name"), kind="preference")
+    person.remember(U1, value, slot=("user", "name"))
+    memory.record_turn(U1, role="user", content=said)
+    memory.operations.extract()
+    person.remember(U1, value, slot=("user", "name"))
+    assert [one.kind for one in memory.records(U1)] == ["preference"]
+    assert seen_by_agents(memory) == []
+    live = dump_hashes(memory)
+    assert rebuilt_hashes(memory, batch_size=2) == live
+    person.remember(U1, value, slot=("user", "name"), kind="fact")
+    assert len(seen_by_agents(memory)) == 1
+
+
 def test_the_basis_of_consent_is_carried_on() -> None:
     """Said again without one, the record keeps what it has; another one takes its place."""
     log = Log()
