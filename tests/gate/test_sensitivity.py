@@ -9,6 +9,7 @@ from face_world import U1, agent, contents, dump_hashes, rebuilt_hashes, user
 from mnemolog import Memory, MemoryRecord
 from mnemolog.domain.events import UPCASTERS, restore
 from mnemolog.domain.principal import Role
+from mnemolog.errors import IdempotencyConflict
 
 CLOSED = "version: 1\nreading: {personal: [user, operator]}\n"
 SAYINGS = pytest.mark.parametrize("text", ["Mina lives alone", "미나는 혼자 산다"])
@@ -187,3 +188,12 @@ def test_the_basis_of_consent_is_carried_on() -> None:
     with reading(log) as reader:
         (found,) = reader.view.records(reader.conn, reader.scopes, reader.now)
         assert found.consent == "asked in June"
+
+
+def test_a_key_tells_no_default_from_none(memory: Memory) -> None:
+    """What was written under a key before the two were told apart may be sent again after it."""
+    first = memory.remember(U1, "Lives alone", key="k")
+    again = memory.remember(U1, "Lives alone", key="k", kind="fact", sensitivity="normal")
+    assert again.duplicate and again.event_id == first.event_id
+    with pytest.raises(IdempotencyConflict):
+        memory.remember(U1, "Lives alone", key="k", sensitivity="personal")
