@@ -15,6 +15,7 @@ from threading import Event, Thread
 import pytest
 from log_kinds import Kind, Log
 
+import mnemolog.infra.log.group as group_module
 from log_support import FakeSealer, draft
 from mnemolog.domain.errors import CorruptStore, MnemologError, StoreClosed, StoreUnavailable, VersionConflict
 from mnemolog.domain.events import Receipt
@@ -142,6 +143,56 @@ def test_who_waits_together_is_committed_together() -> None:
     outcomes, sizes = group_of(20, lambda _: None)
     assert outcomes == [None] * 20
     assert sizes == [1, 19]
+
+
+def test_two_groups_do_not_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who came while another committed wait until that one is back, and share a commit with it."""
+    monkeypatch.setattr(group_module, "_LONGEST", 60.0)
+    monkeypatch.setattr(group_module, "_SHARE", 1e9)
+    release, patient, sizes, wait = Event(), Event(), list[int](), Request.wait
+
+    def commit(requests: Sequence[Request]) -> None:
+        sizes.append(len(requests))
+        release.wait(10)
+
+    def waiting(self: Request, seconds: float = 0.05) -> None:
+        if seconds == 60:
+            patient.set()
+        wait(self, seconds)
+
+    def come_back() -> None:
+        group.submit(Request(()))
+        patient.wait(5)
+        group.submit(Request(()))
+
+    monkeypatch.setattr(Request, "wait", waiting)
+    group = GroupCommit(commit)
+    first = Thread(target=come_back)
+    first.start()
+    while not sizes:
+        time.sleep(0.001)
+    others = [Thread(target=lambda: group.submit(Request(()))) for _ in range(3)]
+    for thread in others:
+        thread.start()
+    while len(group._waiting) < 3:
+        time.sleep(0.001)
+    release.set()
+    for thread in (first, *others):
+        thread.join(10)
+        assert not thread.is_alive()
+    assert sizes == [1, 4]
+
+
+def test_who_waits_in_vain_waits_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next group goes at once, then two, four and eight of them."""
+    waited: list[int] = []
+    done: list[Sequence[Request]] = []
+    monkeypatch.setattr(Request, "wait", lambda *_: waited.append(len(done)))
+    group = GroupCommit(done.append)
+    for _ in range(20):
+        group._crowd = 5
+        group.submit(Request(()))
+    assert waited == [0, 2, 5, 10, 19]
 
 
 def test_a_failing_commit_fails_its_group_and_no_other() -> None:
