@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Final
 
@@ -26,11 +26,11 @@ from mnemolog.domain.events import (
     UtteranceChunkRecorded,
 )
 from mnemolog.domain.gate.findings import OVERLAP
-from mnemolog.domain.passages import EMBEDDED, LARGE, passages, readable
+from mnemolog.domain.passages import EMBEDDED, LARGE, Passage, passages, readable
 from mnemolog.domain.records import microseconds
 from mnemolog.projections.embedding import Embedder, Floats
 from mnemolog.projections.passages import text_in, whole_text
-from mnemolog.projections.ports import EventLog, LargeTexts
+from mnemolog.projections.ports import EventLog, Hiding, LargeTexts
 from mnemolog.projections.scopes import record_scope
 from mnemolog.projections.vectors import (
     Batch,
@@ -75,10 +75,20 @@ class EmbeddingLag:
         return self.head - self.position
 
 
+class Plain:
+    """Hides nothing."""
+
+    def text(self, text: str) -> str:
+        return text
+
+    def pieces(self, whole: str, pieces: Sequence[Passage]) -> list[str]:
+        return [whole[start:end] for _, start, end in pieces]
+
+
 class EmbeddingWorker:
     """Embeds in one space. `step` does one batch; `Vectorising` keeps doing them in the background.
 
-    large: where texts are read of which the event has a preview. clean: hides in a text what no vector is to hold.
+    large: where texts are read of which the event has a preview. hiding: hides in a text what no vector is to hold.
     One worker at a time should write: a second one loses its work at the commit, and harms nothing.
     """
 
@@ -90,10 +100,10 @@ class EmbeddingWorker:
         *,
         batch_size: int = BATCH,
         large: LargeTexts | None = None,
-        clean: Callable[[str], str] = str,
+        hiding: Hiding | None = None,
     ) -> None:
         self._log, self._rows, self._embedder = log, rows, embedder
-        self._batch_size, self._large, self._clean = batch_size, large, clean
+        self._batch_size, self._large, self._hiding = batch_size, large, hiding or Plain()
         self._space = embedder.space
         rows.open_space(self._space, embedder.dimensions)
         self._texts = self._fenced = 0
@@ -145,10 +155,15 @@ class EmbeddingWorker:
         text = None if said is None else whole_text(recorded, self._large)
         if said is None or text is None or len(text) <= LARGE:
             return []
-        place = Place(recorded.position, recorded.envelope.id)
+        place, found = Place(recorded.position, recorded.envelope.id), passages(text, EMBEDDED)
+        speaker = None if said.speaker is None else self._hiding.text(said.speaker)
+        hidden = self._hiding.pieces(text, found)
+        letters = [
+            piece if (read := readable(piece)) == piece else self._hiding.text(read) for piece in hidden
+        ]
         return [
-            (place, part, self._cleaned(replace(said, text=readable(text[start:end]))).alone())
-            for part, start, end in passages(text, EMBEDDED)
+            (place, each.part, Said(piece, speaker).alone())
+            for each, piece in zip(found, letters, strict=True)
         ]
 
     def _commit(self, batch: Batch) -> None:
@@ -227,8 +242,8 @@ class EmbeddingWorker:
 
     def _cleaned(self, said: Said) -> Said:
         """Once for all that is made of it; with what is behind the cut, so that no half of a secret is left."""
-        speaker = None if said.speaker is None else self._clean(said.speaker)
-        return Said(self._clean(said.text[: EMBEDDED_CHARACTERS + OVERLAP]), speaker)
+        speaker = None if said.speaker is None else self._hiding.text(said.speaker)
+        return Said(self._hiding.text(said.text[: EMBEDDED_CHARACTERS + OVERLAP]), speaker)
 
     def _made(self, plan: _Plan) -> list[Made]:
         wanted: list[tuple[Kind, Window, str]] = []

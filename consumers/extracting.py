@@ -23,7 +23,7 @@ from mnemolog.domain.gate.candidates import Candidate, Source, stored
 from mnemolog.domain.gate.findings import Finding, Scanner, scan
 from mnemolog.domain.gate.ports import Extractor, Found
 from mnemolog.domain.policy import DEFAULT
-from mnemolog.domain.principal import Role
+from mnemolog.domain.principal import Role, Tier
 from mnemolog.domain.records import identity, microseconds
 from mnemolog.domain.scope import RECORD_LEVELS, ScopeIds
 from mnemolog.projections.ports import Clock, Ids
@@ -40,11 +40,13 @@ class Directory:
     """What the worker needs to know of people and sessions. actor: its own id in a tenant.
 
     name: the external name of an id, None where it is gone; zone: of the session that an event is of.
+    person: the id of somebody whom a tenant knows by that name, else None.
     """
 
     actor: Callable[[str], str]
     name: Callable[[str], str | None]
     zone: Zone
+    person: Callable[[str, str], str | None]
 
 
 class Extracting:
@@ -187,6 +189,7 @@ class Extracting:
 
     def _told(self, sources: Sequence[Source]) -> Sequence[Found]:
         """What the extractor finds; a text at which it fails yields nothing, and holds up no other."""
+        self.background.give_way()
         try:
             return self.extractor.extract(sources)
         except (StoreClosed, StoreUnavailable):
@@ -252,17 +255,29 @@ class Extracting:
         text, hashed = heard.text[:READ], self._hashes.keyed_hash
         low, high = min(each.span[0] for each in candidates), max(each.span[1] for each in candidates)
         near = [one.stored() for one in found if one.start < high and low < one.end]
-        voice = json.dumps((heard.role, heard.who)).encode()
         return CandidatesExtracted(
             tuple(stored(each) for each in candidates),
             {"role": heard.role, "who": heard.who, "length": len(text)},
             self.extractor.version,
-            hashed(heard.home, b"voice", voice).hex(),
+            self._voice(heard),
             hashed(heard.home, b"extraction input", heard.recorded.envelope.digest.encode()).hex(),
             tuple(near),
             signs,
             heard.injected,
         )
+
+    def _voice(self, heard: Heard) -> str:
+        """A person's own id, which is also that of what they state; else equal for one author or tool."""
+        envelope = heard.recorded.envelope
+        if heard.role == "user" and envelope.origin >= Tier.USER_INFERRED:
+            if heard.who is not None:
+                person = self._directory.person(envelope.scope.tenant, heard.who)
+            else:
+                person = envelope.actor if envelope.role is Role.USER else None
+            if person is not None:
+                return person
+        voice = json.dumps((heard.role, heard.who)).encode()
+        return self._hashes.keyed_hash(heard.home, b"voice", voice).hex()
 
 
 def _chunks(every: Sequence[T], size: int) -> Iterator[list[T]]:

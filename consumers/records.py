@@ -382,7 +382,14 @@ def _decoded(value: bytes | None) -> SealedRecord | None:
 
 
 def _mark(record: Record) -> str:
-    parts = (record.position, record.version, record.status.value, int(record.trust), record.lost)
+    parts = (
+        record.position,
+        record.version,
+        record.status.value,
+        int(record.trust),
+        record.lost,
+        record.sensitivity,
+    )
     return "/".join(map(str, parts))
 
 

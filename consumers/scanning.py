@@ -25,6 +25,7 @@ from mnemolog.domain.gate.findings import (
     apart,
     clipped,
     fingerprint,
+    found_around,
     mask,
     scan,
 )
@@ -94,6 +95,7 @@ class Scanning:
             return self.position
 
     def _found(self, heard: Heard) -> Iterator[Json]:
+        self.background.give_way()
         key = self._hashes.keyed_hash(heard.home, b"fingerprints", b"")
         for part, text, findings in self._texts(heard):
             for one in findings:
@@ -124,20 +126,13 @@ class Scanning:
             if shown is not None:
                 yield WHOLE, shown, self._scan(shown)
             return
-        called = isinstance(heard.recorded.event, ToolCalled)
-        pieces = passages(whole, INDEXED)
-        found = () if called else [one for span in _runs(pieces) for one in self._around(whole, *span)]
+        pieces, escaped = passages(whole, INDEXED), _is_escaped(heard.recorded.event, whole)
+        found = () if escaped else found_around(whole, pieces, self._scan)
         if shown is not None:
             yield WHOLE, shown, apart([*self._scan(shown), *_previewed(found, whole, shown)])
         for part, start, end in pieces:
-            text = readable(whole[start:end]) if called else whole[start:end]
-            yield part, text, self._scan(text) if called else clipped(found, start, end)
-
-    def _around(self, whole: str, start: int, end: int) -> tuple[Finding, ...]:
-        """What is found in whole[start:end], of which what begins before it and ends behind it is seen, too."""
-        low = max(0, start - OVERLAP)
-        found = self._scan(whole[low : end + OVERLAP])
-        return tuple(replace(one, start=one.start + low, end=one.end + low) for one in found)
+            text = readable(whole[start:end]) if escaped else whole[start:end]
+            yield part, text, self._scan(text) if escaped else clipped(found, start, end)
 
     def _draft(self, heard: Heard, found: Sequence[Json], began_at: int) -> Draft:
         envelope, home = heard.recorded.envelope, heard.home
@@ -161,15 +156,9 @@ class Scanning:
         )
 
 
-def _runs(pieces: Sequence[Passage]) -> Iterator[tuple[int, int]]:
-    """From where to where passages lie side by side."""
-    start, before = pieces[0].start, pieces[0]
-    for piece in pieces[1:]:
-        if piece.part != before.part + 1:
-            yield start, before.end
-            start = piece.start
-        before = piece
-    yield start, before.end
+def _is_escaped(event: object, whole: str) -> bool:
+    """Whether its passages are shown in other letters than the text has, piece by piece."""
+    return isinstance(event, ToolCalled) and readable(whole) != whole
 
 
 def _previewed(found: Iterable[Finding], whole: str, shown: str) -> Iterator[Finding]:
@@ -189,18 +178,24 @@ def _alike(one: Iterable[str], other: Iterable[str]) -> int:
 class Masking:
     """Hides what the scanners find in a text. sorts: what is hidden; the policy's.
 
-    quick: those that look at what a read shows before the worker has. hidden: up to which position the view that a text
-    was read from has it hidden already.
+    quick: those that look at what a read shows before the worker has; large: where the whole of what it shows a part of
+    is. hidden: up to which position the view that a text was read from has it hidden already.
     """
 
-    def __init__(self, scanners: Sequence[Scanner], quick: Sequence[Scanner]) -> None:
-        self._scanners, self._quick = scanners, quick
+    def __init__(self, scanners: Sequence[Scanner], quick: Sequence[Scanner], large: LargeTexts) -> None:
+        self._scanners, self._quick, self._large = scanners, quick, large
         self.sorts: frozenset[Sort] = DEFAULT.gate.masked
         self._known: OrderedDict[tuple[str, int, int], tuple[Finding, ...]] = OrderedDict()
 
     def text(self, text: str) -> str:
         """The text with a word in place of each finding."""
         return mask(text, self._scanned("", 0, text, self._scanners))
+
+    def pieces(self, whole: str, pieces: Sequence[Passage]) -> list[str]:
+        """These pieces of a text with a word in place of each finding in it."""
+        found = found_around(whole, pieces, lambda text: scan(text, self._scanners))
+        hidden = self._of_policy(found)
+        return [mask(whole[start:end], clipped(hidden, start, end)) for _, start, end in pieces]
 
     def range(self, text: str, start: int, end: int) -> str:
         """Characters [start, end) of the text with a word in place of what a finding covers."""
@@ -211,7 +206,9 @@ class Masking:
         """A turn as it may be shown. Who said it, and with which tool, is looked at here alone."""
         if row.author or row.tool:
             row = row._replace(author=self.name(row.author), tool=self.name(row.tool))
-        found = () if row.position <= hidden else self._scanned(row.event_id, WHOLE, row.text, self._quick)
+        if row.position <= hidden:
+            return row
+        found = self._looked(row.event_id, WHOLE, row.text, lambda: self._in_row(row))
         return row._replace(text=mask(row.text, found)) if found else row
 
     def name(self, name: str | None) -> str | None:
@@ -242,8 +239,31 @@ class Masking:
         """A passage of a turn as it may be shown."""
         if passage is None or row.position <= hidden:
             return passage
-        found = self._scanned(row.event_id, passage.start, passage.text, self._quick)
+        found = self._looked(
+            row.event_id, passage.start, passage.text, lambda: self._in_passage(row, passage)
+        )
         return replace(passage, text=mask(passage.text, found)) if found else passage
+
+    def _in_row(self, row: TurnRow) -> tuple[Finding, ...]:
+        """In its text, of which a large one has the beginning and the end only: what is cut is found there."""
+        seen, blob, size = scan(row.text, self._quick), row.blob, len(row.text) + OVERLAP
+        if blob is None:
+            return seen
+        head = self._large.read(row.event_id, blob, 0, size)
+        tail = self._large.read(row.event_id, blob, max(size, blob["chars"] - size), blob["chars"])
+        if head is None or tail is None:
+            return seen
+        return apart([*seen, *_previewed(scan(head + tail, self._quick), head + tail, row.text)])
+
+    def _in_passage(self, row: TurnRow, passage: PassageRow) -> tuple[Finding, ...]:
+        """Looked for with what stands around it, unless that is told in other letters, or hidden by now."""
+        low, high = max(0, passage.start - OVERLAP), min(passage.total, passage.end + OVERLAP)
+        blob, text = row.blob, passage.text
+        around = row.text[low:high] if blob is None else self._large.read(row.event_id, blob, low, high)
+        start, end = passage.start - low, passage.end - low
+        if around is None or around[start:end] != text:
+            return scan(text, self._quick)
+        return clipped(scan(around, self._quick), start, end)
 
     def forget(self) -> None:
         """Drop what is remembered of texts, as after an erasure."""
@@ -252,11 +272,16 @@ class Masking:
     def _scanned(
         self, event_id: str, place: int, text: str, scanners: Sequence[Scanner]
     ) -> tuple[Finding, ...]:
+        return self._looked(event_id, place, text, lambda: scan(text, scanners))
+
+    def _looked(
+        self, event_id: str, place: int, text: str, look: Callable[[], tuple[Finding, ...]]
+    ) -> tuple[Finding, ...]:
         """Where things stand in it; looked for once."""
         key = event_id, place, hash(text)  # the view may have hidden it a moment ago
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = scan(text, scanners)
+            found = self._known[key] = look()
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return self._of_policy(found)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mnemolog.domain.errors import StoreClosed
 from mnemolog.domain.scope import ScopeIds
-from mnemolog.projections.ports import EventLog, LargeTexts
+from mnemolog.projections.ports import EventLog, Hiding, LargeTexts
 from mnemolog.projections.supervision import Background, Supervisor, Trouble
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Opened:
 class Vectorising:
     """Any thread may use it. embedder: makes the embedder when it is first needed; None for a store without one.
 
-    large: where texts are read of which the event has a preview. clean: hides in a text what no vector is to hold.
+    large: where texts are read of which the event has a preview. hiding: hides in a text what no vector is to hold.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Vectorising:
     ) -> None:
         self._log, self._files, self._embedder = log, files, embedder
         self._exact_up_to, self._poll, self._large = exact_up_to, poll, large
-        self.clean: Callable[[str], str] = lambda text: text
+        self.hiding: Hiding | None = None
         self._lock = RLock()
         self._opened: _Opened | None = None
         self._rows: VectorRows | None = None
@@ -209,7 +209,8 @@ class Vectorising:
         change = opened.scan.change() if index is None else 0
         if index is None and not opened.scan.holds(scopes, change):
             return None
-        vector = embed_query(opened.embedder, self.clean(question))
+        asked = question if self.hiding is None else self.hiding.text(question)
+        vector = embed_query(opened.embedder, asked)
         if index is None:
             return by_scan(opened.scan, vector, scopes, change)
         return by_index(opened.rows, opened.scan, index, vector, scopes, limit)
@@ -353,7 +354,7 @@ class Vectorising:
                 embedder = self._embedder()
                 self._rows = rows = self._rows or self._files.rows(make=True)
                 assert rows is not None
-                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large, clean=self.clean)
+                worker = EmbeddingWorker(self._log, rows, embedder, large=self._large, hiding=self.hiding)
                 self._opened = _Opened(embedder, rows, worker, DenseScan(rows, embedder.space))
             return self._opened
 

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import READABLE, Record, Status, microseconds
+from mnemolog.domain.sensitivity import together
 
 Rank = tuple[bool, Tier]
 """(a human correction or decision, authority)."""
@@ -16,6 +17,7 @@ K = TypeVar("K")
 
 _GONE: Final = frozenset({Status.RETRACTED, Status.FORGOTTEN, Status.HELD, Status.NOT_YET_VALID})
 """What stands before nothing."""
+_BELOW: Final = frozenset({Status.SUPERSEDED, Status.OUTRANKED, Status.DUPLICATE})
 
 
 def rivals(ranked: Ranked, within_us: int, now_us: int) -> list[Record]:
@@ -83,15 +85,33 @@ def contested(found: Sequence[Record]) -> list[Record]:
 def after_merges(judged: Sequence[tuple[K, Record]]) -> list[tuple[K, Record]]:
     """Judged records by their keys: what a person merged into another one is superseded by it, as long as that stands.
 
-    It is then nobody's rival: who has none left is the value of the slot. All that a merged record may be merged into,
-    and its peers, must be among them.
+    It is then nobody's rival: who has none left is the value of the slot. What stands is as sensitive as what was
+    merged into it. All that a merged record may be merged into, and its peers, must be among them.
     """
     if not any(record.merged_into for _, record in judged):
         return list(judged)
     by_id = {record.id: record for _, record in judged}
     after = [(key, _behind(record, by_id)) for key, record in judged]
     gone = {record.id for _, record in after if record.status is Status.SUPERSEDED}
-    return [(key, _without(record, gone)) for key, record in after]
+    below = _merged_into([record for _, record in after if _is_below(record, by_id)])
+    return [(key, _without(_as_sensitive(record, below), gone)) for key, record in after]
+
+
+def _is_below(record: Record, by_id: dict[str, Record]) -> bool:
+    return record.status in _BELOW and _stands_before(record, by_id)
+
+
+def _merged_into(merged: Sequence[Record]) -> dict[str, list[Record]]:
+    """What stands behind a record because it was merged into it."""
+    into: dict[str, list[Record]] = {}
+    for one in merged:
+        into.setdefault(one.merged_into or "", []).append(one)
+    return into
+
+
+def _as_sensitive(record: Record, below: dict[str, list[Record]]) -> Record:
+    others = [_as_sensitive(one, below) for one in below.get(record.id, ())]
+    return replace(record, sensitivity=together(record, others)) if others else record
 
 
 def _without(record: Record, gone: Collection[str]) -> Record:

@@ -131,31 +131,35 @@ class SessionClosed(Event):
 
 
 # Memory, by people and agents. The stream is the record; `Envelope.stream` is the record id. ----------------------
-@event("MemoryStated")
+@event("MemoryStated", schema=2)
 @dataclass(frozen=True, slots=True)
 class MemoryStated(Event):
-    """A statement to remember. Times are ISO 8601 with offset. findings, signs: as of `CandidatesExtracted`."""
+    """A statement to remember. Times are ISO 8601 with offset. findings, signs: as of `CandidatesExtracted`.
+
+    kind, sensitivity: None where they were not named. Schema 1 said "fact" and "normal" then too.
+    """
 
     content: str
-    kind: str = "fact"
+    kind: str | None = None
     slot: tuple[str, str] | None = None
     evidence: tuple[Json, ...] = ()
     valid_from: str | None = None
     valid_to: str | None = None
     expires_at: str | None = None
-    sensitivity: str = "normal"
+    sensitivity: str | None = None
     consent: str | None = None
     confidence: float = 1.0
     findings: tuple[Json, ...] = clear(())
     signs: tuple[str, ...] = clear(())
 
 
-@event("MemoryCorrected")
+@event("MemoryCorrected", schema=2)
 @dataclass(frozen=True, slots=True)
 class MemoryCorrected(Event):
     """The record's content is replaced; what is None stays as it was.
 
     kind, slot, sensitivity: the record's when it was corrected, so that a correction stands without the statement.
+    A sensitivity of "normal" was named by who corrected it; in schema 1 it was not.
     """
 
     content: str
@@ -207,12 +211,13 @@ class MergeReviewed(Event):
     reason: str | None = None
 
 
-@event("QuarantineReviewed")
+@event("QuarantineReviewed", schema=2)
 @dataclass(frozen=True, slots=True)
 class QuarantineReviewed(Event):
     """A person approved, rejected or edited a held record. decision: approve, reject or edit.
 
     content and all that follows: what was approved, so that the decision stands whatever becomes of the candidate.
+    sensitivity: of the candidate; in schema 1 "normal" where nothing was said of it, too.
     """
 
     decision: str = clear()
@@ -251,7 +256,7 @@ class CandidatesExtracted(Event):
     """What an extractor found in one source, the envelope's only one, for one record, which is the stream.
 
     said: role of the source, its tool, and its length in characters; candidates: in the form of `gate.stored`.
-    voice: a keyed hash, equal for what counts as one origin; findings: each sort, start, end, rule, of the source;
+    voice: an id or a keyed hash, equal for what counts as one origin; findings: each sort, start, end, rule, of it;
     signs: names of the rules by which it tells its reader what to do; injected: spans that memory itself put there.
     """
 
@@ -415,6 +420,20 @@ def _turn_recorded_1_to_2(body: Json) -> Json:
 
 
 UPCASTERS["TurnRecorded", 1] = _turn_recorded_1_to_2
+
+
+def _unnamed_sensitivity_1_to_2(body: Json) -> Json:
+    return {**body, "sensitivity": None} if body.get("sensitivity") == "normal" else body
+
+
+def _memory_stated_1_to_2(body: Json) -> Json:
+    kind = None if body.get("kind") == "fact" else body.get("kind")
+    return {**_unnamed_sensitivity_1_to_2(body), "kind": kind}
+
+
+UPCASTERS["MemoryStated", 1] = _memory_stated_1_to_2
+for _topic in ("MemoryCorrected", "QuarantineReviewed"):
+    UPCASTERS[_topic, 1] = _unnamed_sensitivity_1_to_2
 
 HAPPENED: Final = frozenset(
     {"SessionOpened", "TurnRecorded", "UtteranceChunkRecorded", "ToolCalled", "ToolReturned", "SessionClosed"}

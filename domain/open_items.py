@@ -56,6 +56,20 @@ class OpenItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Raised:
+    """An open item of a summary. turn: where it came up; call: of a tool that failed, where it is known.
+
+    Of what the summary covers: replied: the agent spoke after it; last: no person did.
+    """
+
+    item: OpenItem
+    turn: RawTurn
+    call: RawTurn | None = None
+    replied: bool = False
+    last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class _Heard:
     """A quotable turn with what is asked of it again and again."""
 
@@ -74,6 +88,32 @@ def open_items(turns: Sequence[RawTurn]) -> list[OpenItem]:
     return [item for _, item in sorted(found, key=lambda each: each[0])]
 
 
+def still_open(raised: Sequence[Raised], later: Sequence[RawTurn]) -> list[OpenItem]:
+    """What of a summary's items the turns behind it have not settled, by the same signs as in `open_items`."""
+    heard = [_listened(at, turn) for at, turn in enumerate(later) if turn.is_heard]
+    return [one.item for one in raised if not _is_settled(one, heard, later)]
+
+
+def _is_settled(one: Raised, heard: Sequence[_Heard], later: Sequence[RawTurn]) -> bool:
+    if one.item.kind == "error":
+        return _succeeds(one, later)
+    if one.item.kind == "todo":
+        return _done_later(heard, 0, terms(one.item.text))
+    needed = 0.0 if one.last else _ANSWERS if one.replied else _TOUCHES
+    return _answered(heard, 0, terms(one.turn.text), one.replied, needed)
+
+
+def _succeeds(one: Raised, later: Sequence[RawTurn]) -> bool:
+    calls = _calls(later)
+    tool, arguments = _called(one.turn, one.call)
+    for turn in later:
+        if turn.kind == "tool_result" and not turn.error:
+            again, given = _called(turn, calls.get(turn.call_id))
+            if again == tool and _same(arguments, given):
+                return True
+    return False
+
+
 def _listened(at: int, turn: RawTurn) -> _Heard:
     puts_off = len(turn.text) <= _SHORT_REPLY and _PUT_OFF.search(turn.text) is not None
     is_reply = turn.role == "assistant" and not puts_off
@@ -85,15 +125,16 @@ def _requests(heard: Sequence[_Heard]) -> Iterator[tuple[int, OpenItem]]:
         if not one.turn.is_of_person:
             continue
         asked = [each for each in sentences(one.turn.text) if _REQUEST.search(each)]
-        if asked and not _answered(heard, number):
+        if asked and not _answered(heard, number + 1, one.terms):
             text = max(asked, key=lambda each: len(terms(each)))
             yield one.at, OpenItem("request", one.turn.event_id, quote(text, 0))
 
 
-def _answered(heard: Sequence[_Heard], number: int) -> bool:
-    """By a reply that does not put it off, and that is about it unless it follows at once."""
-    asked, replied, needed = heard[number].terms, False, 0.0
-    for at in range(number + 1, len(heard)):
+def _answered(
+    heard: Sequence[_Heard], first: int, asked: frozenset[str], replied: bool = False, needed: float = 0.0
+) -> bool:
+    """By a reply, from `first` on, that does not put it off, and that is about it unless it follows at once."""
+    for at in range(first, len(heard)):
         if heard[at].turn.role == "user":
             # One reply may answer several questions in a row: then it shares a word with each.
             needed = _ANSWERS if replied else max(needed, _TOUCHES)
@@ -112,30 +153,39 @@ def _to_dos(heard: Sequence[_Heard]) -> Iterator[tuple[int, OpenItem]]:
     for number, one in enumerate(heard):
         for each in sentences(one.turn.text):
             cue = _TO_DO.search(each)
-            if cue is not None and not each.endswith("?") and not _done_later(heard, number, terms(each)):
+            if cue is not None and not each.endswith("?") and not _done_later(heard, number + 1, terms(each)):
                 yield one.at, OpenItem("todo", one.turn.event_id, quote(each, cue.start()))
 
 
-def _done_later(heard: Sequence[_Heard], number: int, item: frozenset[str]) -> bool:
-    return any(heard[at].says_done and _is_about(heard[at], item) for at in range(number + 1, len(heard)))
+def _done_later(heard: Sequence[_Heard], first: int, item: frozenset[str]) -> bool:
+    return any(heard[at].says_done and _is_about(heard[at], item) for at in range(first, len(heard)))
 
 
 def _errors(turns: Sequence[RawTurn]) -> Iterator[tuple[int, OpenItem]]:
     """A failed call is solved by a later success of the same tool with much the same arguments."""
-    calls = {turn.call_id: turn for turn in turns if turn.kind == "tool_call" and turn.call_id is not None}
+    calls = _calls(turns)
     open_calls: dict[tuple[str, frozenset[str]], tuple[int, OpenItem]] = {}
     for at, turn in enumerate(turns):
         if turn.kind != "tool_result":
             continue
-        call = calls.get(turn.call_id) if turn.call_id is not None else None
-        tool = _tool(call.tool if call is not None else turn.tool)
-        arguments = _values(call.text) if call is not None else frozenset[str]()
+        tool, arguments = _called(turn, calls.get(turn.call_id))
         for known in [key for key in open_calls if key[0] == tool and _same(key[1], arguments)]:
             del open_calls[known]
         if turn.error:
             item = OpenItem("error", turn.event_id, f"the last call of {tool} failed")
             open_calls[tool, arguments] = (at, item)
     yield from open_calls.values()
+
+
+def _calls(turns: Sequence[RawTurn]) -> dict[str | None, RawTurn]:
+    return {turn.call_id: turn for turn in turns if turn.kind == "tool_call" and turn.call_id is not None}
+
+
+def _called(result: RawTurn, call: RawTurn | None) -> tuple[str, frozenset[str]]:
+    """Which tool a result is of, and the words of what it was given."""
+    if call is None:
+        return _tool(result.tool), frozenset()
+    return _tool(call.tool), _values(call.text)
 
 
 def _tool(name: str | None) -> str:

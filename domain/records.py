@@ -77,7 +77,7 @@ class Status(StrEnum):
     RETRACTED = "retracted"
     FORGOTTEN = "forgotten"
     HELD = "held"
-    """It waits for a person, or its consent was taken back."""
+    """It waits for a person, a person rejected it, or its consent was taken back."""
     CURRENT = "current"
     CONTESTED = "needs confirmation"
     """Others of equal authority say something else of the same slot, and nothing decides: a person is asked."""
@@ -146,6 +146,7 @@ class Assertion:
     scope: the interned scope; tier: origin of the event; form: statement key of `content`;
     rejected: the record ids that a resolution decided against, or the one that a merge is about.
     voice: whose word it is, as far as that can be told: equal for what one person or one agent says.
+    sensitivity: as it was named; None where nothing was said of it.
     """
 
     position: int
@@ -290,7 +291,7 @@ class Step:
         forgotten, or noted (an act without content).
     rule: why it has this effect, in the words of `Precedence`; other: the event that it was compared with.
     won: of a person's decision between records, the one that it is for (None where both stay, as kept apart);
-    against: the others.
+    against: the others. sensitivity: of its words, as it is held now. session: in which it happened.
     """
 
     record: str
@@ -311,3 +312,5 @@ class Step:
     other: str | None = None
     won: Side | None = None
     against: tuple[Side, ...] = ()
+    sensitivity: str = "normal"
+    session: str | None = None

@@ -25,6 +25,7 @@ from mnemolog.domain.records import (
     Step,
     microseconds,
 )
+from mnemolog.domain.sensitivity import Sensitivities
 
 _LOWEST: Final[Rank] = (False, Tier.IMPORT)
 _BETWEEN: Final = frozenset({Act.RESOLVED, Act.MERGED, Act.PARTED})
@@ -36,10 +37,13 @@ Decided = tuple[Precedence, str | None]
 class _Course:
     """How far the fold over one record's live assertions has come."""
 
+    sensitivities: Sensitivities
     held: Assertion | None = None
     rank: Rank = _LOWEST
     ruling: int = 0
     order: int = 0
+    kind: str | None = None
+    """As a statement named it."""
     withdrawn: Assertion | None = None
     disputed: Assertion | None = None
     verified: str | None = None
@@ -66,14 +70,24 @@ def settle(rows: Iterable[Assertion], erased: Mapping[str, int], up: int = 0, do
         last = ordered[-1]
         waits = any(row.act in GATED and not row.forgotten for row in ordered)
         status = Status.HELD if waits else Status.FORGOTTEN
-        return Record(first.record, first.scope, status, version, last.position, recorded_at=last.recorded_at)
+        return Record(
+            first.record,
+            first.scope,
+            status,
+            version,
+            last.position,
+            kind=next((row.kind for row in reversed(ordered) if row.kind), "fact"),
+            recorded_at=last.recorded_at,
+            sensitivity=course.sensitivities.highest,
+        )
     return _record(course, course.held, ordered, erased, (first.scope, version, up, down))
 
 
 def _run(ordered: Sequence[Assertion]) -> _Course:
-    course = _Course()
+    course = _Course(Sensitivities(ordered))
     for row in ordered:
         if not row.forgotten:
+            course.sensitivities.take(row, course.held)
             if row.act in _BETWEEN:
                 course.said[row.event_id] = course.held.content if course.held else None
             _apply(course, row)
@@ -109,7 +123,20 @@ def _state(course: _Course, row: Assertion) -> None:
             course.decided.setdefault(row.event_id, (Precedence.RECENT, _stands(course)))
             course.held = course.held or row
             return
-    _hold(course, row, rank, order)
+    _hold(course, _carrying(course, row), rank, order)
+
+
+def _carrying(course: _Course, row: Assertion) -> Assertion:
+    """Said again, it keeps what was named of it before; what was found in a turn names no kind against a statement."""
+    named, held = row.kind if row.act is Act.STATED else None, course.held
+    course.kind = named or course.kind
+    if held is None:
+        return replace(row, kind=course.kind or row.kind)
+    return replace(
+        row,
+        kind=course.kind or row.kind or held.kind,
+        consent=held.consent if row.consent is None else row.consent,
+    )
 
 
 def _is_late(course: _Course, row: Assertion, order: int) -> bool:
@@ -222,7 +249,6 @@ def _merged(row: Assertion, held: Assertion) -> Assertion:
         valid_from=begins,
         valid_to=ends,
         expires_at=row.expires_at or held.expires_at,
-        sensitivity=held.sensitivity,
         consent=held.consent,
         confidence=1.0 if row.human else held.confidence,
     )
@@ -253,7 +279,7 @@ def _record(
     return Record(
         id=held.record,
         scope=scope,
-        status=Status.RETRACTED if gone else Status.DISPUTED if course.disputed else Status.ACTIVE,
+        status=_status(course),
         version=version,
         authority=course.rank[1],
         ruled=course.rank[0],
@@ -271,8 +297,17 @@ def _record(
         confirmed=course.confirmed,
         merged_into=course.merged_into,
         apart=tuple(sorted(course.apart)),
+        sensitivity=course.sensitivities.of(held),
         **_carried(held),
     )
+
+
+def _status(course: _Course) -> Status:
+    """What a reviewer rejected after it was let in is held as it was before: only who reviews is told of it."""
+    gone = course.withdrawn
+    if gone is not None:
+        return Status.HELD if gone.act is Act.REJECTED else Status.RETRACTED
+    return Status.DISPUTED if course.disputed else Status.ACTIVE
 
 
 def _carried(held: Assertion) -> dict[str, Any]:
@@ -293,7 +328,6 @@ def _carried(held: Assertion) -> dict[str, Any]:
         "from_us": _at(held.valid_from),
         "to_us": _at(held.valid_to),
         "expires_us": _at(held.expires_at),
-        "sensitivity": held.sensitivity or "normal",
         "consent": held.consent,
         "actor": held.actor,
         "voice": held.voice or held.actor,
@@ -375,6 +409,8 @@ def _step(row: Assertion, course: _Course) -> Step:
         other,
         won,
         against,
+        course.sensitivities.of(row),
+        row.session,
     )
 
 

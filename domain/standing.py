@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from mnemolog.domain.contests import Rank, Ranked, contested, rivals
 from mnemolog.domain.records import Evidence, Record, Status
+from mnemolog.domain.sensitivity import together
 
 
 def standing(peers: Sequence[Record], now_us: int, within_us: int = 0) -> list[Record]:
@@ -38,6 +39,7 @@ def stood(record: Record, judged: Record, twins: Sequence[Record]) -> Record:
         superseded_by=judged.superseded_by,
         believed_to=judged.believed_to,
         rivals=judged.rivals,
+        sensitivity=judged.sensitivity,
         evidence=_together(record, twins),
     )
 
@@ -112,11 +114,13 @@ def merged_last(best_first: Ranked) -> Ranked:
 
 
 def _leading(one: Record, twins: Sequence[Record], others: Ranked, now_us: int) -> Record:
+    same = [twin for twin in twins if twin.form == one.form]
     return replace(
         one,
         status=_winning(one, now_us),
         supersedes=others[0][0].id if others else None,
-        evidence=_together(one, [twin for twin in twins if twin.form == one.form]),
+        sensitivity=together(one, same),
+        evidence=_together(one, same),
     )
 
 

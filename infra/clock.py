@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
+from struct import Struct
 from threading import Lock
 from time import time_ns
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -13,6 +14,7 @@ from mnemolog.domain.errors import InvalidInput
 
 _COUNTER_BITS = 12
 _RANDOM_BITS = 62
+_POOL = Struct("256Q")
 _START_MASK = (1 << (_COUNTER_BITS - 1)) - 1
 """A fresh millisecond starts its counter in the lower half, so that ids of one millisecond have room to grow."""
 
@@ -29,11 +31,17 @@ class UuidV7:
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._tails: list[int] = []
         self._last = 0
 
     def event_id(self) -> str:
-        tail = secrets.randbits(_RANDOM_BITS)
         with self._lock:
+            if not self._tails:
+                # Many at once: whoever asks the system for one lets another thread have the interpreter.
+                self._tails = [
+                    one >> 64 - _RANDOM_BITS for one in _POOL.unpack(secrets.token_bytes(_POOL.size))
+                ]
+            tail = self._tails.pop()
             fresh = (time_ns() // 1_000_000) << _COUNTER_BITS | (tail & _START_MASK)
             # A clock that stands still or steps back only counts on: order within the process comes first.
             self._last = fresh if fresh > self._last else self._last + 1

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -111,11 +112,12 @@ class Store:
 
     def __post_init__(self) -> None:
         self.records = RecordTables(self.curated, lambda: self.policy.gate)
-        directory = Directory(worker_of(self.vault), self.vault.name, self._zone)
+        person = partial(self.vault.subject_id, create=False)
+        directory = Directory(worker_of(self.vault), self.vault.name, self._zone, person)
         self.gate = GateWorkers(
             self.path, self.log, self.vault, self.ids, self.clock, directory, self.blobs, self.extractors
         )
-        self.summarising.clean = self.vectors.clean = self.gate.masking.text
+        self.summarising.clean, self.vectors.hiding = self.gate.masking.text, self.gate.masking
 
     def check_open(self) -> None:
         """Raise StoreClosed after `close`, and in a forked child."""

@@ -10,7 +10,6 @@ from typing import Any, Final
 from mnemolog.consumers.behind import DerivingLog, KeyedHashes, Places
 from mnemolog.consumers.extracting import Directory, Extracting
 from mnemolog.consumers.scanning import Masking, Scanning
-from mnemolog.domain.gate.credentials import credentials
 from mnemolog.domain.gate.findings import Finding, Scanner, scan
 from mnemolog.domain.gate.ports import Extractor
 from mnemolog.domain.policy import GatePolicy
@@ -22,15 +21,15 @@ from mnemolog.projections.supervision import Trouble
 PLACES_FILE: Final = "workers.json"
 
 
-def _identifiers(text: str) -> Iterator[Finding]:
-    from mnemolog.domain.gate.identifiers import (
-        identifiers,  # with its patterns, an opened memory is a tenth later
-    )
+def _ours(text: str) -> Iterator[Finding]:
+    from mnemolog.domain.gate.credentials import credentials  # with their patterns, a memory opens later
+    from mnemolog.domain.gate.identifiers import identifiers
 
-    return identifiers(text)
+    yield from identifiers(text)
+    yield from credentials(text)
 
 
-QUICK: Final[tuple[Scanner, ...]] = (_identifiers, credentials)
+QUICK: Final[tuple[Scanner, ...]] = (_ours,)
 """Rules of our own, for what must be quick: what a read shows before the worker has looked at it."""
 SCANNERS: Final[tuple[Scanner, ...]] = (*QUICK, library_secrets)
 
@@ -51,7 +50,7 @@ class GateWorkers:
     ) -> None:
         self.places = places = Places(path / PLACES_FILE)
         self.scanning = Scanning(log, places, hashes, ids, clock, directory.actor, SCANNERS, large)
-        self.masking = Masking(SCANNERS, QUICK)
+        self.masking = Masking(SCANNERS, QUICK, large)
         self.extracting = [
             Extracting(log, places, hashes, ids, clock, directory, SCANNERS, one) for one in extractors
         ]

@@ -21,7 +21,7 @@ version: 1
 memory:
   mode: full           # or window: only the log and the window of raw turns
   kinds: [fact, preference, episode, procedure, constraint, reference]
-  extractor: any       # or the one version that counts, such as rules-4
+  extractor: any       # or the one version that counts, such as rules-5
   least_confidence: 0.7
   confirm: []          # kinds that a person is asked about before they are kept
   confirm_explicit: false  # also what somebody asked to remember

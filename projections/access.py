@@ -130,7 +130,7 @@ class Accessed:
         self._scopes.forget()
 
     def create(self, conn: Connection) -> None:
-        METADATA.create_all(conn)
+        METADATA.create_all(conn, checkfirst=False)
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         rows: dict[Table, list[tuple[Any, ...]]] = {CONTEXTS: [], READS: [], ITEMS: []}

@@ -101,7 +101,7 @@ class Catalog:
         self._scopes.forget()
 
     def create(self, conn: Connection) -> None:
-        _METADATA.create_all(conn)
+        _METADATA.create_all(conn, checkfirst=False)
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         self._insert(conn, batch)

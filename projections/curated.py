@@ -65,7 +65,7 @@ class Curated:
     bodies: Final = True
 
     def __init__(self, lexical: LexicalIndex, analyzer: Analyzer, policy: GatePolicy = GATE) -> None:
-        self.version = version_of("7", str(ANALYZER_VERSION), policy.hash[:10])
+        self.version = version_of("10", str(ANALYZER_VERSION), policy.hash[:10])
         self.policy = policy
         self.metadata = MetaData()
         self.scopes = ScopeTable(self.metadata)
@@ -82,11 +82,11 @@ class Curated:
 
     def under(self, policy: GatePolicy) -> Curated:
         """The same projection under another policy: it is another version, and folds into a file of its own."""
-        return Curated(self.lexical, self.analyzer, policy)
+        return self if policy.hash == self.policy.hash else Curated(self.lexical, self.analyzer, policy)
 
     def create(self, conn: Connection) -> None:
         """Make the tables of an empty view."""
-        self.metadata.create_all(conn)
+        self.metadata.create_all(conn, checkfirst=False)
         self.lexical.create(conn)
 
     def forget_cache(self) -> None:

@@ -6,6 +6,7 @@ Every call is given the numbers of the scopes that the caller sees (`ScopeTable.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ class CuratedView:
         self._numbers = records.where(_among(c.number, "numbers"), _among(c.scope, "scopes"))
         self._ids = records.where(_among(c.id, "ids"), _among(c.scope, "scopes"))
         self._peers = records.where(c.scope == bindparam("scope"), _among(c.group, "groups"))
+        self._merged = records.where(_among(c.merged_into, "ids"), _among(c.scope, "scopes"))
 
     def get(
         self,
@@ -149,9 +151,8 @@ class CuratedView:
         self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int]
     ) -> list[Record]:
         """The records that a person merged into these, not judged."""
-        c = self._tables.records.c
-        query = select(self._tables.records).where(c.merged_into.in_(record_ids), c.scope.in_(scopes))
-        return self._read(conn, query)
+        rows = conn.execute(self._merged, {"ids": list(record_ids), "scopes": list(scopes)})
+        return [record_from(row) for row in rows]
 
     def history(self, conn: Connection, record_id: str, scopes: Collection[int]) -> list[Step]:
         """Every event of the record: who said what when, with which effect; forgotten ones without content."""
@@ -174,7 +175,7 @@ class CuratedView:
         return {row.number: record_from(row) for row in rows}
 
     def _judged(self, conn: Connection, records: Sequence[Record], now_us: int) -> list[Record]:
-        """These records, what they were merged into, and all their peers, judged."""
+        """These records, what they were merged into, and all their peers, judged beside what was merged into them."""
         known = self._with_peers(conn, records)
         while missing := _unread(known):
             found = [record for scope, ids in missing.items() for record in self._by_id(conn, scope, ids)]
@@ -182,7 +183,20 @@ class CuratedView:
             known += [one for one in self._with_peers(conn, found) if one.id not in ids]
             if not found:
                 break
-        return self._judge(known, now_us)
+        ids = {one.id for one in known}
+        judged = self._judge([*known, *self._below(conn, known)], now_us)
+        return [record for record in judged if record.id in ids]
+
+    def _below(self, conn: Connection, known: Sequence[Record]) -> list[Record]:
+        """What was merged into these, and into that, with their peers; none of these."""
+        seen, new, below = {one.id for one in known}, list(known), list[Record]()
+        while new:
+            found = self.merged_into(conn, [one.id for one in new], {one.scope for one in new})
+            peers = self._with_peers(conn, [one for one in found if one.id not in seen])
+            new = list({one.id: one for one in peers if one.id not in seen}.values())
+            seen |= {one.id for one in new}
+            below += new
+        return below
 
     def _by_id(self, conn: Connection, scope: int, ids: Sequence[str]) -> list[Record]:
         rows = conn.execute(self._ids, {"ids": list(ids), "scopes": [scope]})
@@ -215,14 +229,17 @@ class CuratedView:
     def _believed(
         self, conn: Connection, scopes: Collection[int], now: datetime, position: int
     ) -> list[Record]:
-        """All records as the log up to `position` makes them. What was erased since stays forgotten."""
+        """All records as the log up to `position` makes them, but for what `settled_at` names."""
         settled = self._settled(conn, self._tables.records.c.scope.in_(scopes), scopes, position)
         return self._judge(settled, microseconds(now))
 
     def settled_at(
         self, conn: Connection, record_ids: Sequence[str], scopes: Collection[int], position: int
     ) -> dict[str, Record]:
-        """These records, not judged, as the log up to `position` makes them. What was erased since stays forgotten."""
+        """These records, not judged, as the log up to `position` makes them.
+
+        What was erased since stays forgotten, and what is held now was told then but is not any more.
+        """
         r = self._tables.records.c
         wanted = r.id.in_(record_ids) & r.scope.in_(scopes)
         return {one.id: one for one in self._settled(conn, wanted, scopes, position)}
@@ -238,7 +255,14 @@ class CuratedView:
         erased = self._curated.erased_among(conn, [row for each in rows.values() for row in each])
         withdrawn = self._curated.gatekeeper.withdrawn(conn, scopes)
         settled = [settle(each, erased) for each in self._curated.gatekeeper.weighed(conn, rows).values()]
-        return [held(record) if record.scope in withdrawn else record for record in settled]
+        now_held = set(conn.execute(select(r.id).where(wanted, r.status == Status.HELD.value)).scalars())
+        settled = [held(record) if record.scope in withdrawn else record for record in settled]
+        return [
+            replace(one, status=Status.HELD)
+            if one.id in now_held and one.status is not Status.FORGOTTEN
+            else one
+            for one in settled
+        ]
 
     def _assertions(
         self, conn: Connection, records: Sequence[str], scopes: Collection[int]

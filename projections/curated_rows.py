@@ -100,6 +100,9 @@ class Tables:
         )
         Index("records_id", self.records.c.id, unique=True)
         Index("records_group", self.records.c.scope, self.records.c["group"])
+        merged = self.records.c.merged_into
+        some = merged.is_not(None)
+        Index("records_merged", merged, sqlite_where=some)
         self.citations = _links(metadata, "citations", "cited")
         self.subjects = _links(metadata, "assertion_subjects", "subject")
         self.erased = Table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, select
@@ -15,6 +15,8 @@ from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import GATED, Act
 from mnemolog.projections.curated import Curated
 from mnemolog.projections.curated_rows import unpacked
+
+_ALL: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def in_scopes(
     curated: Curated,
     scopes: Collection[int],
     decisions: Sequence[Decision],
-    limit: int,
+    limit: int = _ALL,
     *,
     newest: bool = False,
 ) -> list[OutcomeRow]:

@@ -120,7 +120,7 @@ class Parking:
 
         begun: the head of the log now.
         """
-        _METADATA.create_all(conn)
+        _METADATA.create_all(conn, checkfirst=False)
         row = {"projection": self._projection, "partition": 0, "position": 0, "begun": begun}
         conn.execute(insert(conn, _CHECKPOINT).values(row))
         for position, event_id in dismissed:

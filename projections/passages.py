@@ -62,7 +62,7 @@ class Passages:
         self.index, self._analyzer, self._large = index, analyzer, large
 
     def create(self, conn: Connection) -> None:
-        METADATA.create_all(conn)
+        METADATA.create_all(conn, checkfirst=False)
         self.index.create(conn)
 
     def add(self, conn: Connection, recorded: Recorded, scope: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from sqlalchemy import Connection
 
 from mnemolog.domain.events import Draft, Receipt, Recorded
+from mnemolog.domain.passages import Passage
 from mnemolog.projections.versions import ViewFile
 
 
@@ -79,6 +80,16 @@ class LargeTexts(Protocol):
 
         Raises CorruptStore where it is not what was written.
         """
+
+
+class Hiding(Protocol):
+    """Puts a word in place of what is not to be kept."""
+
+    def text(self, text: str) -> str:
+        """The text without it."""
+
+    def pieces(self, whole: str, pieces: Sequence[Passage]) -> list[str]:
+        """These pieces of a text without what of it stands in each."""
 
 
 class Projection(Protocol):

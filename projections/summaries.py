@@ -57,6 +57,7 @@ MEMBERS: Final = Table(
 )
 """speaker: user, assistant or tool, of what takes part in the window; opened or closed, of what frames it."""
 Index("members_by_session", MEMBERS.c.session, MEMBERS.c.position)
+Index("members_by_scope", MEMBERS.c.scope, MEMBERS.c.position)
 SUMMARIES: Final = Table(
     "summaries",
     METADATA,
@@ -105,7 +106,7 @@ class Summaries:
 
     name = "summaries"
     by_owner = True
-    version = version_of("1")
+    version = version_of("2")
     topics: frozenset[str] | None = HAPPENED | ERASURE | {_WRITTEN}
     bodies = True
 
@@ -117,7 +118,7 @@ class Summaries:
         self._scopes.forget()
 
     def create(self, conn: Connection) -> None:
-        METADATA.create_all(conn)
+        METADATA.create_all(conn, checkfirst=False)
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         start = 0

@@ -16,6 +16,8 @@ from mnemolog.domain.summaries import ROLLING, Landmark, Member, Standing, Windo
 from mnemolog.projections.summaries import MEMBERS, SCOPES, SUMMARIES
 
 _FRAME = ("opened", "closed")
+_LATELY = 100
+"""So many turns back a session is looked for that ends when another one begins."""
 _NEWEST = (
     select(SUMMARIES)
     .where(SUMMARIES.c.scope.in_(bindparam("scopes", expanding=True)), SUMMARIES.c.text.is_not(None))
@@ -130,6 +132,20 @@ def touched(conn: Connection, after: int) -> list[str]:
     return sorted(conn.execute(union(happened, lost)).scalars())
 
 
+def left_behind(conn: Connection, after: int) -> list[str]:
+    """The last sessions before each one that began behind this position, in the same scope; none of all of them."""
+    if not after:
+        return []  # all are looked at
+    began = select(MEMBERS.c.scope, func.min(MEMBERS.c.position)).group_by(MEMBERS.c.session, MEMBERS.c.scope)
+    began = began.where(MEMBERS.c.session.in_(select(MEMBERS.c.session).where(MEMBERS.c.position > after)))
+    found = set[str]()
+    for scope, first in conn.execute(began.having(func.min(MEMBERS.c.position) > after)):
+        earlier = (MEMBERS.c.scope == scope) & (MEMBERS.c.position < first)
+        query = select(MEMBERS.c.session).where(earlier).order_by(MEMBERS.c.position.desc()).limit(_LATELY)
+        found.update(conn.execute(query).scalars())
+    return sorted(found)
+
+
 def may_be_due(conn: Connection, session: str, rule: WindowRule) -> bool:
     """Whether it is worth to look at the whole session: `domain.summaries.leaving` then decides."""
     current = _newest(conn, _rolling(session))
@@ -164,10 +180,23 @@ def _lost(conn: Connection, session: str, current: SummaryRow | None) -> int:
 
 
 def _is_closed(conn: Connection, session: str) -> bool:
-    """By its last words, not by what is said behind them: late turns do not open a session again."""
+    """By its last words, not by what is said behind them: late turns do not open a session again.
+
+    One that nobody closed has ended where another of its scope has begun since.
+    """
     frames = (MEMBERS.c.session == session) & MEMBERS.c.speaker.in_(_FRAME)
     query = select(MEMBERS.c.speaker).where(frames).order_by(MEMBERS.c.position.desc()).limit(1)
-    return conn.execute(query).scalar() == "closed"
+    return conn.execute(query).scalar() == "closed" or _is_left(conn, session)
+
+
+def _is_left(conn: Connection, session: str) -> bool:
+    mine = select(MEMBERS.c.scope, MEMBERS.c.position).where(MEMBERS.c.session == session)
+    scope, last = conn.execute(mine.order_by(MEMBERS.c.position.desc()).limit(1)).one()
+    behind = (MEMBERS.c.scope == scope) & (MEMBERS.c.position > last)
+    before = MEMBERS.alias()
+    known = select(before.c.session).where(before.c.session == MEMBERS.c.session, before.c.position < last)
+    query = select(MEMBERS.c.session).where(behind, ~known.exists()).limit(1)
+    return conn.execute(query).first() is not None
 
 
 def _scope_of(conn: Connection, session: str) -> ScopeIds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import Final
 
 from mnemolog.domain.errors import StoreClosed
@@ -13,6 +13,8 @@ from mnemolog.projections.parking import reason_of
 
 _HELD: Final = 0.02
 """Seconds between two looks of a held thread."""
+_AGAIN: Final = 0.005
+"""Seconds between two wake-ups of a thread that is to end."""
 _QUIET: Final = 0.02
 """Seconds without a call after which work in the background goes on,"""
 _PATIENCE: Final = 0.25
@@ -86,12 +88,15 @@ class Foreground:
         """A call has begun: what follows it is likely to be waited for, too."""
         self._last = time.monotonic()
 
-    def give_way(self, stopping: Event) -> None:
-        """Return once it is quiet, when `stopping` is set, and after a while in any case: calls may never stop."""
-        deadline = time.monotonic() + _PATIENCE
-        while (now := time.monotonic()) < deadline and (self._running or now - self._last < _QUIET):
+    def give_way(self, stopping: Event, patience: float = _PATIENCE) -> float:
+        """Return once it is quiet, when `stopping` is set, and after `patience` seconds in any case, as calls may never
+        stop; the seconds that it took."""
+        now = started = time.monotonic()
+        while now < started + patience and (self._running or now - self._last < _QUIET):
             if stopping.wait(_QUIET):
-                return
+                break
+            now = time.monotonic()
+        return now - started
 
 
 def stop_all(backgrounds: Iterable[Background]) -> None:
@@ -119,7 +124,7 @@ class Background:
         self._name, self._step, self._wake = name, step, wake
         self._stopping, self._held, self._turn = Event(), Event(), Lock()
         self._thread: Thread | None = None
-        self._foreground = Foreground()
+        self._foreground, self._patience = Foreground(), 0.0
         self.supervisor = Supervisor(*backoff)
 
     @property
@@ -155,10 +160,13 @@ class Background:
 
     def stop(self, timeout: float = 30.0) -> None:
         """End the thread after its present step, waited for at most `timeout` seconds."""
+        deadline = time.monotonic() + timeout
         self.ask_to_stop()
-        if self._thread is not None:
-            self._thread.join(timeout)
-            self._thread = None
+        thread = self._thread
+        while thread is not None and thread.is_alive() and time.monotonic() < deadline:
+            thread.join(_AGAIN)
+            self._wake()  # it may have begun to wait just after it was asked
+        self._thread = None
 
     def hold(self) -> None:
         """No step is under way when this returns, and none begins before `resume`."""
@@ -175,9 +183,18 @@ class Background:
         """For a step: let the time pass, unless it is stopped."""
         self._stopping.wait(seconds)
 
+    def give_way(self) -> None:
+        """For a step between two parts of it: calls go first here too, in all parts together as long as before it.
+
+        Does nothing in any other thread than its own.
+        """
+        if current_thread() is self._thread:
+            self._patience -= self._foreground.give_way(self._stopping, self._patience)
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._foreground.give_way(self._stopping)
+            self._patience = _PATIENCE
             try:
                 with self._turn:
                     held = self.held

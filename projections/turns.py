@@ -143,6 +143,8 @@ class Turns:
 
     def under(self, masked: frozenset[Sort]) -> Turns:
         """The same projection with other things masked: another version."""
+        if masked == self.masked:
+            return self
         return Turns(self.index, self.passages.index, self.analyzer, self._large, masked)
 
     def forget_cache(self) -> None:
@@ -150,7 +152,7 @@ class Turns:
         self._scopes.forget()
 
     def create(self, conn: Connection) -> None:
-        METADATA.create_all(conn)
+        METADATA.create_all(conn, checkfirst=False)
         self.index.create(conn)
         self.passages.create(conn)
 

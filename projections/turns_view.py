@@ -174,6 +174,27 @@ def recent(
     return _turns(conn, scopes, condition, newest=limit)
 
 
+def behind(
+    conn: Connection, scopes: Collection[int], sessions: Collection[str], after: int, limit: int
+) -> list[TurnRow]:
+    """The first turns of these sessions behind a position, in log order."""
+    condition = TURNS.c.session.in_(sessions) & (TURNS.c.position > after)
+    inside = select(TURNS).where(condition, TURNS.c.scope.in_(scopes), _SPOKEN)
+    return [_turn(row) for row in conn.execute(inside.order_by(TURNS.c.position).limit(limit))]
+
+
+def last_said(conn: Connection, scopes: Collection[int], session: str, role: str, until: int) -> int:
+    """The position of the last turn of this role up to a position, 0 for none."""
+    query = (
+        select(TURNS.c.position)
+        .where(TURNS.c.session == session, TURNS.c.position <= until)
+        .where(TURNS.c.scope.in_(scopes), TURNS.c.role == role)
+        .order_by(TURNS.c.position.desc())
+        .limit(1)
+    )
+    return conn.execute(query).scalar() or 0
+
+
 def between(conn: Connection, scopes: Collection[int], session: str, first: int, last: int) -> list[TurnRow]:
     """The turns of a session from position `first` to `last`, both included."""
     inside = TURNS.c.position.between(first, last)

@@ -101,7 +101,7 @@ class Working:
         self._scopes.forget()
 
     def create(self, conn: Connection) -> None:
-        METADATA.create_all(conn)
+        METADATA.create_all(conn, checkfirst=False)
 
     def fold(self, conn: Connection, batch: Sequence[Recorded]) -> None:
         for recorded in batch:

@@ -46,9 +46,9 @@ def utterances() -> tuple[Utterance, ...]:
 
 @cache
 def held_out() -> tuple[Utterance, ...]:
-    """Four sets that were written when the rules stood, judged once each, and only then used to mend them.
+    """Five sets that were written when the rules stood, judged once each, and only then used to mend them.
 
-    The last one is by an author who had seen neither the rules nor the other sets.
+    The last two are by authors who had seen neither the rules nor the other sets.
     """
     return _authored("heldout.jsonl")
 

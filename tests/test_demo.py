@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support import ROOT
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_commands_that_work(tmp_path: Path) -> None:
     """Exactly what is printed behind "try:" is run, beside the data that the demo left."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MNEMOLOG_")}

@@ -13,7 +13,7 @@ from mnemolog.domain.principal import Tier
 Span = tuple[int, int]
 """Characters [start, end) of the source's text."""
 
-EXTRACTOR: Final = "rules-4"
+EXTRACTOR: Final = "rules-5"
 """Names the rules of `extraction`; change it with every change of what they find."""
 
 

@@ -43,7 +43,9 @@ _NO_STATEMENT: Final = _re(
     # jokes
     r"|^(?:yeah|sure|right|of course|oh (?:great|sure|yeah|wonderful|joy)|well sure)[,!]* (?:and|because|right)\b|\b(?:lol|lmao|rofl|haha\w*|hehe\w*|jk)\b|[😂🤣😜😝🙃😆]"
 )
-_JOKE: Final = _re(r"\b(?:just |only )?(?:kidding|joking)\b|\bjust a joke\b|\bjk\b")
+_JOKE: Final = _re(
+    r"\b(?:just |only )?(?:kidding|joking)\b|\bjust a joke\b|\bjk\b|(?<=[.!?] )(?:(?:ha){2,}h?|lol|lmao)$"
+)
 """Takes back what was said before it in the same turn."""
 _TAKEN_BACK: Final = _re(r"\bnever ?mind\b|\bscrap that\b|\bforget (?:it|what i)\b")
 _CONDITION: Final = _re(r"^(?:but |and |so |then )*(?:if|when(?! it comes to\b)|once|whether)\b")
@@ -64,14 +66,14 @@ _JOINT: Final = _re(
     r"(?:(?<!settled)(?<!decided)(?<!decision)(?<!agreed)(?<!now on)(?<!here on)(?<!forward)(?<!future)(?<!henceforth)\s*[,;:–—]\s*|\s+-\s+|(?=\s+(?:and|but|so|because|though|then|also|anyway)\b))"
     r"(?:\s*\b(?:and|but|so|because|though|then|also|anyway|by the way|btw|(?<=but )now)\b,?)*\s*"
     r"(?=(?:i|i['’]m|i['’]ve|my|we|we['’]ve|we['’]re|our|please|(?:(?<=and )|(?<=but )|(?<=so ))(?:it|they)(?: is| are|['’]s|['’]re)|(?<=[:;–—] )(?:never|always|do not|don['’]t)|(?:(?<=, and )|(?<=, so )|(?<=, but ))(?:never|do not|don['’]t)|from now on|"
-    r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed))\b)"
+    r"the [\w' /-]{1,40}? (?:is|are|has|have|was|changed)|(?-i:[A-Z])[\w'’.-]*(?: (?-i:[A-Z])[\w'’.-]*)? (?:owns|leads|maintains|is (?:the (?:owner|lead|maintainer)|responsible for|in charge)))\b)"
 )
 _FILLER: Final = _re(
     r"(?:snippet|summary|content|title|note|text|description|body|excerpt):\s+|(?:(?:hi|hello|hey)(?: there)?|ok(?:ay)?|so|well|oh|ah|and|but|also|anyway|anyhow|by the way|btw|actually|fyi|"
     r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|honestly|frankly|to be honest|tbh|i meant(?: to say)?(?: that)?|i mean|"
     r"that['’]s (?:wrong|right|outdated|not right)|thanks|thank you|before we start|one more thing|also note|nope|my bad|my mistake|i misspoke(?: earlier)?|"
     r"(?:small|quick|one) (?:correction|note|update|change|thing|intro|context|question)|update|heads[- ]up|for context|context|in the end|ultimately|eventually|finally|"
-    r"at (?:work|home|the office|our company)|(?:after|following) (?:much|some|a lot of|long|today['’]s|yesterday['’]s|the) [\w ]{2,30}(?=,)|when it comes to [^,]{2,40}(?=,)|"
+    r"at (?:work|home|the office|our company)|(?:after|following|at|in) (?:much|some|a lot of|long|today['’]s|yesterday['’]s|the|our|this) [\w ]{2,30}?(?=,| (?:we|i)(?:['’]ve| have)? (?:decided|agreed|settled|chose)\b)|when it comes to [^,]{2,40}(?=,)|"
     r"as (?:for|far as) [^,]{2,40}(?=,)|for (?:what it['’]s worth|the record)|as it happens|as you may know|fun fact|note that|no no|by default(?=, (?:i|we)))\b[,:;!–—-]*\s+|no[,;:]\s+"
 )
 
@@ -81,6 +83,7 @@ _ASKED: Final = _re(
     r"(?:(?:always )?(?:remember|keep in mind|bear in mind|note|don['’]t forget|do not forget|memori[sz]e|make sure (?:you |to )?(?:remember|know)|be aware)"
     r"(?:\s+(?:that|this|for (?:later|me|next time)))*"
     r"(?:\s*[:–—]\s*|(?<=that)\s+|(?:,\s*please[:,]?)?\s+(?=(?:i|i['’]m|my|we|our|the (?:[\w'-]+ ){1,4}?(?:is|are|was|has|have|will|must|can))\b))"
+    r"|(?:(?:one|a|another|quick|small|last) )*(?:things?|facts?|notes?|details?|info) to (?:remember|keep in mind|note|memori[sz]e)(?: for (?:later|me|next time))?[:–—]\s*"
     r"|(?:make|take) (?:a )?(?:mental )?note(?: of (?:this|the fact))?(?: that)?[:,\s]\s*|(?:write|jot|note) (?:this|that) down[:,]\s*|remind yourself that\s+|(?:save|store) (?:this|that)(?: (?:for (?:later|next time|me)|please|to memory))*[:,]\s*"
     r"|for (?:future|your) reference[:,]?\s*|for the record[:,]?\s*|remember[:,]\s*(?=(?:my|our|we|the)\b)|(?:please keep (?:this|that|it) in mind|keep (?:this|that|it) in mind|(?:log|write|jot|put|file|record|pin|note) (?:this|that|it)(?: down| away| somewhere| in your (?:memory|notes))?)[:,]\s*(?=(?:i|i['’]m|my|our|we|the)\b)|note to self[:,]\s*)(?=\w)"
 )
@@ -138,6 +141,7 @@ _WHEN: Final = (
     r"november|december|q[1-4]|weekdays?|weekends?|midnight|noon|day|week|month|year|quarter|spring|summer|autumn|winter)\b|\d"
 )
 _MONTHS: Final = r"january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_WHEN_TOO: Final = rf"(?:on |at |every |from |until |the )*(?:\d|noon|midnight|mon|tues|wednes|thurs|fri|satur|sun|{_MONTHS})"
 _PLURAL_BEFORE_VERB: Final = r"\b(?:and|who|that|which|is|are|was|has)\b"
 _EVER: Final = r"(?:,? (?:ever(?: again)?|no matter what|under any circumstances|without exception|please|ok(?:ay)?|at all))*"
 _LINE: Final = rf"(?P<v>.{{2,200}}?){_EVER}"
@@ -309,7 +313,7 @@ _RULES: Final[tuple[Rule, ...]] = (
          relation="use", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
     Rule("not supported", Lazy(rf"(?P<w>we)(?: have|['’]ve)? (?:(?:no longer|do not|don['’]t) (?:support|offer|accept|maintain|sell|ship|provide)|stopped (?:supporting|offering|accepting|maintaining|selling|shipping|providing)) {_V}{_NOT_ANY_MORE}{_END}"),
          relation="support", negated=True, personal=False, dated=True, fits=(lacks("v", _PRONOUN),)),
-    Rule("used", Lazy(rf"(?P<w>we|i)(?:(?: now| currently| always| mostly)? use|(?:['’]re|['’]m| are| am)(?: now| currently)? using) {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
+    Rule("used", Lazy(rf"(?P<w>we|i|our (?:\w+ )?team)(?:(?: now| currently| always| mostly)? uses?|(?:['’]re|['’]m| are| am| is)(?: now| currently)? using) {_V}(?: for (?P<a>[^,;]+?))?{_INSTEAD}{_NOT_ANY_MORE}{_END}"),
          relation="use", personal=False, dated=True, confidence=0.85,
          fits=(lacks("v", _PRONOUN), lacks("a", _PRONOUN), lacks("v", r"^(?:the same|(?:the )?following|my|your|both)\b| to \w|\b(?:term|word|phrase|expression|idea)\b|ly$"))),
     Rule("used", Lazy(rf"(?P<w>we) (?P<a>deploy|build|test|host|monitor|bill|track|document|provision|release|manage|store|keep|write|run|plan|handle|log|file|review|schedule)s?(?: (?:(?:all|most)(?: of)? )?(?:our|the|everything|all)(?: [\w-]+){{0,2}}?)? (?:with|on|via|through|using|in) {_V}{_END}"),
@@ -400,6 +404,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     Rule("never", Lazy(rf"(?:from now on|going forward|from here on|in (?:the )?future)[,:]? (?:please )?(?:never|do not|don['’]t)(?: ever)? {_LINE}$"), CONSTRAINT, relation="rule", negated=True),
     Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|from today)[,:]? (?:please |always |you (?:should|must) (?:always )?)*"
          rf"(?!(?:i|we|the|my|our|it|there)\b){_LINE}$"), CONSTRAINT, relation="rule"),
+    Rule("from now on", Lazy(rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth)[,:]? i(?:['’]d)? (?:only )?(?:want|like|need|expect|prefer) (?!you\b|to\b){_LINE}$"), CONSTRAINT, relation="rule", fits=(lacks("v", _PRONOUN),)),
     Rule("from now on", Lazy(rf"(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? from now on$"), CONSTRAINT, relation="rule"),
     Rule("from now on", Lazy(rf"(?:please |always )*(?!{_SUBJECT})(?P<v>\w+ .{{2,120}}?),? {_STANDING_BEHIND}$"), CONSTRAINT, relation="rule", confidence=0.85, fits=(_orders("v"),)),
     # decisions
@@ -420,12 +425,12 @@ _RULES: Final[tuple[Rule, ...]] = (
     # attributes
     Rule("place", Lazy(rf"(?P<w>our|my|the) (?P<a>(?:[\w'’-]+ ){{0,2}}(?:{_PLACES}))(?: is| are|['’]s) (?:now )?(?:located |based |hosted )?in (?P<v>[^;,]{{1,60}}?)(?:,? (?:and )?not (?:in )?(?P<o>[^,;]+?))?{_END}"), whose="team",
          confidence=0.85, personal=False, fits=(_capitalised("v"),)),
-    Rule("attribute", Lazy(rf"(?P<w>our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
+    Rule("attribute", Lazy(rf"(?P<w>our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is (?:now )?called|['’]s (?:now )?called| are (?:now )?called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          confidence=0.85, personal=False, fits=(_ADJECTIVE, lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
                                 lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
     Rule("attribute", Lazy(rf"(?P<w>my) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?)(?: is called|['’]s called| are called| is| are) {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
-         confidence=0.85, fits=(_ADJECTIVE, lacks("a", r"['’]s favou?rite\b"), lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
+         confidence=0.85, fits=(_ADJECTIVE, lacks("a", r"['’]s favou?rite\b|(?:neighbou?r|colleague|co-?worker|roommate|landlord|friend|cousin)['’]s name$"), lacks("a", _NO_ATTRIBUTE), lacks("v", r"^(?:not|that|what|how|why|to|if|whether|no longer)\b"),
                                 lacks("v", r"\b(?:today|tonight|tomorrow|now|at the moment|this (?:morning|afternoon|evening|week))\b"),
                                 lacks("a", r"\b(?:is|are|and|who|that|says?|has)\b"), _people_have_names)),
     Rule("corrected", Lazy(rf"(?P<w>the|our|my) (?P<a>[\w' /-]{{2,50}}?) (?:is|are) {_V}(?:,? (?:and )?not (?P<o>[^,;]+?))?{_END}"),
@@ -443,9 +448,14 @@ _RULES: Final[tuple[Rule, ...]] = (
              fits=(_told_when,))
         for verbs, what in (("deploy", "deploy schedule"), ("release|ship", "release schedule"), ("meet", "meeting schedule"))
     ),
-    Rule("dated", Lazy(rf"(?P<w>the) (?P<a>(?:[\w'’-]+ ){{0,3}}[\w'’-]+(?: (?:for|of|with) (?:(?:the|our|my) )?[\w'’-]+(?: [\w'’-]+){{0,2}})?) (?:is|are)(?: (?:scheduled|set|planned|booked|due))?(?: (?:for|at|by))? (?P<v>(?:on )?[^;,]{{1,60}}?)(?:,? not [^,;]+)?{_END}"),
+    Rule("dated", Lazy(rf"(?P<w>the) (?P<a>(?:[\w'’-]+ ){{0,3}}[\w'’-]+(?: (?:for|of|with) (?:(?:the|our|my) )?[\w'’-]+(?: [\w'’-]+){{0,2}})?) (?:is|are)(?: (?:scheduled|set|planned|booked|due))?(?: (?:for|at|by))? (?P<v>(?:on )?[^;,]{{1,60}}?)(?:,? not [^,;]+)?(?:\s+and (?!{_WHEN_TOO}).*)?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_is_time, lacks("a", r"\b(?:is|are|and|who|that|which|was)\b"), lacks("a", _RELATIVE))),
-    Rule("named", Lazy(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is called {_V}{_END}"), whose="team", personal=False, confidence=0.8),
+    *(
+        Rule("owner", Lazy(rf"(?P<v>[\w'’.-]+(?: [\w'’.-]+)?) (?:(?:{verbs}) (?:it|that|this|(?:the|our) (?P<a>[\w'’/-]+(?: [\w'’/-]+){{0,3}}?))|is the {role}|{states})$"), part=role, behind=True,
+             whose="team", personal=False, confidence=0.75, fits=(_capitalised("v"), lacks("v", rf"^{_SUBJECT}|^(?:the|our|my|your|his|her|their)\b")))
+        for role, verbs, states in (("owner", "owns|is responsible for|is in charge of", "is (?:responsible|in charge)"), ("lead", "leads", "(?!)"), ("maintainer", "maintains", "(?!)"))
+    ),
+    Rule("named", Lazy(rf"(?P<w>the) (?P<a>[\w' /-]{{2,50}}?) is (?:now |currently )?(?:called|named) {_V}{_END}"), whose="team", personal=False, confidence=0.8),
     Rule("attribute", Lazy(rf"(?P<w>the) (?P<a>(?:[\w-]+ ){{0,2}}(?:{_ATTRIBUTES})(?: for (?:the )?[\w-]+(?: [\w-]+)?)?) is {_V}(?:,? not (?P<o>[^,;]+?))?{_END}"),
          whose="team", personal=False, confidence=0.75, fits=(_ADJECTIVE,)),
     # what a document says about something
@@ -461,6 +471,8 @@ _RULES: Final[tuple[Rule, ...]] = (
 def _asked(text: str, start: int, end: int) -> Span | None:
     """What the sentence asks to remember: all that stands behind "remember that"."""
     found = _ASKED.match(text, start, end)
+    while found is not None and (again := _ASKED.match(text, found.end(), end)) is not None:
+        found = again
     if found is None or _NOT_ASKED.match(text, found.end(), end):
         return None
     return found.end(), end

@@ -124,7 +124,7 @@ def _stated(source: Source, text: str, heard: _Heard) -> list[Candidate]:
         start, time = _head(source, text, (start, end), language)
         time = time or carried
         carried = time if start >= end else None
-        candidate = _matched(source, text, (start, end), heard, time)
+        candidate = _matched(source, text, (start, end), heard, time, behind=bool(found))
         if candidate is not None and _holds(candidate, is_conditional, is_passing):
             found.append(candidate)
     if not found and heard.asked and not is_conditional:
@@ -161,7 +161,10 @@ def _time_at(source: Source, text: str, start: int, end: int) -> When | None:
     return found
 
 
-def _matched(source: Source, text: str, clause: Span, heard: _Heard, time: When | None) -> Candidate | None:
+def _matched(
+    source: Source, text: str, clause: Span, heard: _Heard, time: When | None, *, behind: bool
+) -> Candidate | None:
+    """behind: the sentence has stated something before."""
     start, end = clause
     while end > start and text[end - 1] in _EDGES + "~!":
         end -= 1
@@ -172,6 +175,7 @@ def _matched(source: Source, text: str, clause: Span, heard: _Heard, time: When 
             (rule.asked and not heard.asked)
             or (rule.unasked and heard.asked)
             or (rule.document and source.role != "tool")
+            or (rule.behind and not behind)
         ):
             continue
         found = rule.match(text, start, end)
@@ -198,6 +202,8 @@ def _candidate(
         return None
     older = _phrase(text, found, "o", language)
     attribute = rule.attribute or _attribute(_phrase(text, found, "a", language), language)
+    if rule.part is not None:
+        attribute = rule.part if attribute is None else f"{attribute} {rule.part}"
     if attribute is not None and HIDDEN in attribute:
         return None
     since, until = _validity(time)

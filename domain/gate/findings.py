@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Any, Final
 
 from mnemolog.domain.errors import InvalidInput
+from mnemolog.domain.passages import Passage
 
 SHORTEST_KEY: Final = 16
 """Bytes of a key for fingerprints: a short text can be guessed, so the key must not be."""
@@ -101,6 +103,30 @@ def clipped(findings: Iterable[Finding], start: int, end: int) -> tuple[Finding,
         for one in findings
         if one.start < end and one.end > start
     )
+
+
+def found_around(
+    whole: str, pieces: Sequence[Passage], look: Callable[[str], tuple[Finding, ...]]
+) -> tuple[Finding, ...]:
+    """What is found in these pieces of a text, as places in it: also what a piece has in part, or is named before it.
+
+    Pieces that lie side by side are looked at as one, with what stands around them.
+    """
+    found: list[Finding] = []
+    for start, end in _runs(pieces):
+        low = max(0, start - OVERLAP)
+        seen = look(whole[low : end + OVERLAP])
+        found += [replace(one, start=one.start + low, end=one.end + low) for one in seen]
+    return apart(found)
+
+
+def _runs(pieces: Sequence[Passage]) -> Iterator[tuple[int, int]]:
+    """From where to where pieces lie side by side."""
+    start = pieces[0].start if pieces else 0
+    for piece, following in zip_longest(pieces, pieces[1:]):
+        if following is None or following.part != piece.part + 1:
+            yield start, piece.end
+            start = 0 if following is None else following.start
 
 
 _ESCAPED: Final = re.compile(r"\\+(?:[bfnrt]|u00[01][0-9a-fA-F])")

@@ -24,12 +24,13 @@ from mnemolog.domain.gate.admission import (
     topic_of,
 )
 from mnemolog.domain.gate.candidates import Candidate, restored
-from mnemolog.domain.gate.findings import Finding, Sign, mask
+from mnemolog.domain.gate.findings import IDENTIFIERS, Finding, Sign, mask
 from mnemolog.domain.gate.weighing import Judged
 from mnemolog.domain.normalise import slot_key, statement_key
 from mnemolog.domain.policy import GatePolicy, SystemOfRecord
 from mnemolog.domain.principal import Tier
 from mnemolog.domain.records import RECORD_KINDS, Act, Assertion, Evidence
+from mnemolog.domain.sensitivity import PERSONAL
 
 _HANGUL: Final = range(0xAC00, 0xD7A4)
 _ACTS: Final = {
@@ -169,9 +170,14 @@ def _kept(
         "valid_from": None if since is None else since.isoformat(),
         "valid_to": None if until is None or (since is not None and until <= since) else until.isoformat(),
         "expires_at": _expiry(gate, kind, frame["occurred_at"]),
-        "sensitivity": outcome.sensitivity,
+        "sensitivity": _named(outcome.sensitivity),
         "confidence": one.confidence,
     }
+
+
+def _named(sensitivity: str) -> str | None:
+    """The gate finds that something is personal; that it is not, only people say."""
+    return sensitivity if sensitivity == PERSONAL else None
 
 
 def lookup(slot: tuple[str, str], system: SystemOfRecord, said: str) -> str:
@@ -231,7 +237,10 @@ def _masked(
     assertion: Assertion, content: str, findings: Sequence[Mapping[str, Any]], gate: Gate
 ) -> Assertion:
     """What people correct and decide stands under every policy; what may not show is hidden in it."""
-    found = [one for one in map(Finding.of, findings) if one.sort in gate.policy.masked]
+    every = [Finding.of(one) for one in findings]
+    if any(one.sort in IDENTIFIERS for one in every):
+        assertion = replace(assertion, sensitivity=PERSONAL)
+    found = [one for one in every if one.sort in gate.policy.masked]
     hidden = mask(content, found)
     return replace(assertion, content=hidden, form=statement_key(hidden)) if found else assertion
 
@@ -254,8 +263,8 @@ def _gated(
     changed: dict[str, Any] = {}
     if outcome.kept is not None:
         changed = {"content": outcome.kept.content, "form": statement_key(outcome.kept.content)}
-        if outcome.sensitivity == "personal":
-            changed["sensitivity"] = "personal"
+        if outcome.sensitivity == PERSONAL:
+            changed["sensitivity"] = PERSONAL
         if system is not None and assertion.slot is not None:
             content = lookup(assertion.slot, system, outcome.kept.content)
             changed |= {"content": content, "form": statement_key(content), "kind": "reference"}

@@ -45,7 +45,7 @@ class Rules:
 
     version = EXTRACTOR
     at_rest = False
-    most = 200
+    most = 8
 
     def extract(self, sources: Sequence[Source]) -> Sequence[Found]:
         from mnemolog.domain.gate.extraction import (

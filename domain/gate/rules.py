@@ -42,10 +42,11 @@ class Lazy:
 class Rule:
     """attribute: the slot's, where the rule knows it; relation: without an attribute the slot is "relation: value".
 
+    part: what of the thing that the pattern names, as the owner of the billing service; alone where it names none.
     personal: only a person can say so of themselves; dated: a time at the value's end is not part of it.
     corrects: holds only where something is being corrected; asked, unasked: only of what is to be remembered, or only of what is not;
     document: only in what a tool gives; a person who says so talks about somebody.
-    fits: what the pattern cannot say.
+    behind: only where the sentence has stated something before. fits: what the pattern cannot say.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Rule:
     asked: bool = False
     unasked: bool = False
     document: bool = False
+    part: str | None = None
+    behind: bool = False
     fits: tuple[Check, ...] = ()
 
     def match(self, text: str, start: int, end: int) -> re.Match[str] | None:

@@ -66,13 +66,13 @@ def weigh(
     said, weighed, verdicts = _Said(), list[Assertion](), dict[str, Verdict]()
     for row in ordered:
         one = None if row.forgotten else judged.get(row.event_id)
+        decided = None if row.position > max(approved, rejected) else approved > rejected
         if one is None or row.act not in GATED:
             weighed.append(row)
             _note(said, row)
             if one is not None:
-                verdicts[row.event_id] = _stands(one, consents)
+                verdicts[row.event_id] = _stands(one, consents, decided)
             continue
-        decided = None if row.position > max(approved, rejected) else approved > rejected
         agreed = consents if row.consent is None else _with(consents, one.consent)
         verdict = _verdict(one, said, agreed, decided)
         verdicts[row.event_id] = verdict
@@ -88,10 +88,12 @@ def _with(consents: Consents, topic: str | None) -> Consents:
     return consents if topic is None else replace(consents, granted=consents.granted | {topic})
 
 
-def _stands(one: Judged, consents: Consents) -> Verdict:
-    """Of what people say with their consent, or correct: it stands until they take that back."""
+def _stands(one: Judged, consents: Consents, decided: bool | None) -> Verdict:
+    """Of what people say with their consent, or correct: it stands until they take that back, or reject it."""
     if consents.withdrawn or one.consent in consents.taken_back:
         return Verdict(Decision.REJECT, (*one.reasons, Reason.WITHDRAWN))
+    if decided is False:
+        return Verdict(Decision.REJECT, (*one.reasons, Reason.REJECTED_BEFORE), 1)
     return Verdict(one.decision, one.reasons, 1)
 
 

@@ -64,6 +64,18 @@ Statuses = Annotated[
     list[str] | None, typer.Option("--status", metavar="STATUS", help="Such as superseded. Repeatable.")
 ]
 
+Author = Annotated[
+    str | None, typer.Option("--author", metavar="NAME", help="Only turns of this author; no records.")
+]
+Tool = Annotated[
+    str | None,
+    typer.Option("--tool", metavar="NAME", help="Only calls and results of this tool; no records."),
+]
+Slot = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--slot", metavar="ENTITY ATTRIBUTE", help="Only records of this slot; no turns."),
+]
+
 
 def register(app: typer.Typer, panel: str) -> None:
     command(app, panel=panel)(recall)
@@ -84,6 +96,10 @@ def recall(
     until: Until = None,
     now: Now = None,
     kind: Kinds = None,
+    author: Author = None,
+    tool: Tool = None,
+    slot: Slot = None,
+    status: Statuses = None,
     history: History = False,
     any_of: AnyOf = None,
     exact: Exact = None,
@@ -105,6 +121,10 @@ def recall(
             until=end,
             now=at,
             kinds=kind or None,
+            author=author,
+            tool=tool,
+            slot=slot,
+            status=status or None,
             exact=_exact(exact),
             history=history,
         )

@@ -39,9 +39,11 @@ Slot = Annotated[
     typer.Option("--slot", metavar="ENTITY ATTRIBUTE", help="Two words: where one value is current."),
 ]
 Kind = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--kind", metavar="KIND", help="fact, preference, episode, procedure, constraint or reference."
+        "--kind",
+        metavar="KIND",
+        help="fact (at first), preference, episode, procedure, constraint or reference.",
     ),
 ]
 ValidFrom = Annotated[
@@ -51,7 +53,10 @@ ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help=
 Expires = Annotated[
     str | None, typer.Option("--expires-at", metavar="TIME", help="When it is no longer used.")
 ]
-Sensitivity = Annotated[str, typer.Option("--sensitivity", help="normal or personal.")]
+Sensitivity = Annotated[
+    str | None,
+    typer.Option("--sensitivity", help="normal or personal; as it was, where left out, and normal at first."),
+]
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -63,13 +68,13 @@ def remember(
     call: Call,
     text: Content,
     slot: Slot = None,
-    kind: Kind = "fact",
+    kind: Kind = None,
     evidence: Evidence = None,
     about: Subjects = None,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     expires_at: Expires = None,
-    sensitivity: Sensitivity = "normal",
+    sensitivity: Sensitivity = None,
     key: Key = None,
     expected_version: Expected = None,
 ) -> None:
@@ -108,6 +113,7 @@ def correct(
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     expires_at: Expires = None,
+    sensitivity: Sensitivity = None,
     key: Key = None,
     expected_version: Expected = None,
 ) -> None:
@@ -127,6 +133,7 @@ def correct(
             valid_from=begins,
             valid_to=ends,
             expires_at=expires,
+            sensitivity=sensitivity,
             key=key,
             expected_version=expected_version,
         )

@@ -256,7 +256,7 @@ FIELDS: Final[Mapping[str, Spec]] = {
             "id": _text,
         },
     ),
-    "correct": Spec(("record", "content"), {**_ABOUT, **_CHANGE, "content": _text}),
+    "correct": Spec(("record", "content"), {**_ABOUT, **_CHANGE, "content": _text, "sensitivity": _text}),
     "confirm": Spec(("record",), _CHANGE),
     "dispute": Spec(("record",), _CHANGE),
     "retract": Spec(("record",), _CHANGE),

@@ -34,6 +34,8 @@ _SYNCHRONOUS: Final = {"full": "FULL", "os": "NORMAL"}
 _CACHE_KIB: Final = 16_384
 _CHECKPOINT_PAGES: Final = 4_000
 """Index pages are written again and again: the rarer the log's WAL is copied into the file, the fewer copies."""
+_ROWS_AT_ONCE: Final = 100
+_PLACES: Final = "(?,?,?,?,?,?)"
 _NO_END: Final = (1 << 63) - 1
 _ERASURES: Final = "topic IN ('SubjectErased', 'ContentErased')"
 
@@ -131,9 +133,10 @@ class LogRecorder(SQLiteApplicationRecorder):
     def __init__(self, datastore: LogDatastore, events_table_name: str = "stored_events") -> None:
         super().__init__(datastore, events_table_name)
         self.log_datastore = datastore
-        self.insert_events_statement = (
-            f"INSERT INTO {events_table_name} (originator_id, originator_version, topic, key, leaf, state) "
-            "VALUES (?,?,?,?,?,?)"
+        # FAIL, for whoever inserts rolls back: to undo one statement alone, SQLite would keep a journal of it.
+        self._insert = (
+            f"INSERT OR FAIL INTO {events_table_name} "
+            "(originator_id, originator_version, topic, key, leaf, state) VALUES "
         )
         # The cast changes nothing of what we wrote; a text put there by hand must not stop a whole page.
         self._select = f"SELECT position, CAST(state AS BLOB) FROM {events_table_name} "
@@ -174,13 +177,13 @@ class LogRecorder(SQLiteApplicationRecorder):
         return range(last - len(rows) + 1, last + 1)
 
     def insert_rows(self, c: sqlite3.Cursor, rows: Sequence[StoredRow]) -> int:
-        """Insert inside the caller's transaction; the position of the last one."""
-        if len(rows) == 1:
-            c.execute(self.insert_events_statement, rows[0])
-            return int(c.lastrowid or 0)
-        # Quicker, but it says nothing of positions.
-        c.executemany(self.insert_events_statement, rows)
-        return int(c.execute("SELECT last_insert_rowid()").fetchone()[0])
+        """Insert inside the caller's transaction, which fails with it; the position of the last one."""
+        for at in range(0, len(rows), _ROWS_AT_ONCE):
+            # In one statement: behind each, the thread queues for the interpreter again.
+            some = rows[at : at + _ROWS_AT_ONCE]
+            places = ",".join([_PLACES] * len(some))
+            c.execute(self._insert + places, [value for row in some for value in row])
+        return int(c.lastrowid or 0)
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
         """Insert and commit; the new positions."""
@@ -392,13 +395,23 @@ class HeadReader:
         self._cursor.row_factory = None
         self._datastore, self._recorder, self._lock = datastore, recorder, Lock()
         self._closed = False
+        self._looks = 0
+        self._found: int | None = None
+        """How many looks have begun, and what the last one found."""
 
     def read(self) -> int:
-        """The last position; 0 when there is none. Raises StoreClosed."""
+        """The last position; 0 when there is none. Raises StoreClosed.
+
+        Who waits for its turn takes what another one found, unless that one began to look earlier.
+        """
+        came = self._looks
         with self._lock:
             if self._closed:
                 raise StoreClosed("the log was closed: open it anew")
-            return self._recorder.head(self._cursor)
+            if self._looks == came or self._found is None:
+                self._looks, self._found = self._looks + 1, None
+                self._found = self._recorder.head(self._cursor)
+            return self._found
 
     def close(self) -> None:
         """Idempotent."""

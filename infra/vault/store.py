@@ -131,6 +131,12 @@ class KeyStore:
             entry = directory.find_entry(connection, self._keys, rid)
         return entry.external if entry else None
 
+    def place(self, rid: str) -> ScopeIds | None:
+        """The ids of the levels that a random id stands under, None when its name is gone."""
+        with self._database.read() as connection:
+            entry = directory.find_entry(connection, self._keys, rid)
+        return ScopeIds(Scope.of(entry.parents)) if entry and entry.parents else None
+
     def sessions(self, rid: str) -> tuple[str, ...]:
         """The random ids of a user's (or a tenant's) sessions."""
         with self._database.read() as connection:

@@ -95,6 +95,10 @@ class Vault:
         """The external name behind a random id, None when it is gone."""
         return self._store.name(rid)
 
+    def place(self, rid: str) -> ScopeIds | None:
+        """The ids of the levels that a session is one within, None when its name is gone."""
+        return self._store.place(rid)
+
     def subject_id(self, tenant: str, external: str, *, create: bool) -> str | None:
         """The random id of a person named by the writer, in a tenant given by its random id."""
         return self._store.subject_id(tenant, external, create=create)

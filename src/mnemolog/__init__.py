@@ -65,6 +65,9 @@ def __getattr__(name: str) -> Any:
     gc.disable()  # modules are no garbage: to look through them while they come is a tenth of the start
     try:
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        if not gc.get_freeze_count():  # and right after it another tenth: with this they count as old
+            gc.freeze()
+            gc.unfreeze()
     finally:
         if collecting:
             gc.enable()

@@ -42,15 +42,17 @@ class Asking:
                 slot = next((one.slot for one in group if not is_foreign(one, session)), None)
                 named = self._store.gate.masking.slot(slot)
                 made += [_conflict(group, named, query, session)] if len(group) > 1 else []
-        return [*made, *self._waiting(view, session)]
+        return [*made, *self._waiting(view, now, session)]
 
-    def _waiting(self, view: View, session: str | None) -> Iterator[Entry]:
+    def _waiting(self, view: View, now: datetime, session: str | None) -> Iterator[Entry]:
         rows = gate_reads.in_scopes(
             view.conn, self._store.curated, view.scopes, [Decision.CONFIRM], _LOOKED_AT, newest=True
         )
+        readable = {one.id for one in self._reader.whole(view, {row.record for row in rows}, now)}
         for row in rows:
             own = row.session is not None and row.session == session
-            allowed = self._reader.may_read_sort(row.kind or "fact", row.sensitivity or "normal")
+            sort = row.kind or "fact", row.sensitivity or "normal"
+            allowed = row.record in readable and self._reader.may_read_sort(*sort)
             if row.content is not None and allowed and (own or row.trust >= Tier.USER_INFERRED):
                 yield _to_confirm(row, row.content)
 

@@ -89,6 +89,7 @@ class Comparing:
             raise InvalidInput("nothing stands against this record: name what it is chosen over")
         for one in rejected:
             self._reader.scope_of_record(scope, one)
+            self._reader.demand_open(scope, one)
         if record_id in rejected:
             raise InvalidInput("a record is not chosen over itself")
         event = ConflictResolved(tuple(rejected), said(given.get("reason")))

@@ -14,7 +14,6 @@ from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.events import ConsentGranted, ConsentWithdrawn, Receipt
 from mnemolog.domain.principal import Action, turn_tier
 from mnemolog.domain.scope import Scope, a_scope
-from mnemolog.infra.adopted import adopted
 from mnemolog.projections import gate_reads
 
 
@@ -44,14 +43,10 @@ class Consent:
         self._guard.enter(Action.REVIEW, person)
         return self._writer.write(person, event, turn_tier(self._guard.principal, "user"), About())
 
-    def take_over(self) -> None:
-        """What a leader does first: go on with erasures that were cut off, or did not begin behind a withdrawal."""
-        self._eraser.take_over()
-        policy = adopted(self._store.log) if self._store.policy.on_withdrawal == "erase" else None
-        if policy is None:
-            return
+    def go_on(self, position: int) -> None:
+        """Erase what was withdrawn behind a position, where its erasure did not begin."""
         with self._store.runner.read("curated") as conn:
-            found = gate_reads.withdrawals(conn, self._store.curated, policy.position)
+            found = gate_reads.withdrawals(conn, self._store.curated, position)
         name = self._store.vault.name
         for one in found:
             tenant, person = name(one.tenant), name(one.person)

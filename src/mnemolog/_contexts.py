@@ -14,6 +14,7 @@ from mnemolog._guard import Guard, without_session
 from mnemolog._reading import Reader, Stated
 from mnemolog._recalling import MAX_QUERY, Found
 from mnemolog._tokens import Remembering, Tokenizer, token_counter
+from mnemolog._unsolved import unsolved
 from mnemolog._views import Views
 from mnemolog._working import Desk
 from mnemolog.domain import ingress
@@ -228,13 +229,14 @@ class Contexts:
         if found is None:
             return None
         hide = self._store.gate.masking.text
+        left = unsolved(views.of("turns", asked.scope), found, asked.session)
         return replace(
             found,
             text=hide(found.text),
             landmarks=tuple(
                 replace(one, speaker=hide(one.speaker), text=hide(one.text)) for one in found.landmarks
             ),
-            open_items=tuple(replace(one, text=hide(one.text)) for one in found.open_items),
+            open_items=tuple(replace(one, text=hide(one.text)) for one in left),
         )
 
     def _latest_summary(self, asked: Asked, views: Views) -> SummaryRow | None:

@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 
 from mnemolog._guard import Guard
 from mnemolog._notes import WAIT_SECONDS, Work, erasing, pending_notes, read_note, write_note
-from mnemolog._orphans import remove_orphans
 from mnemolog._reading import Reader
 from mnemolog._writing import Writer
 from mnemolog.domain.erasure import CHUNK, ErasureReceipt, Reach, StoreResult, What
@@ -118,6 +117,17 @@ class Eraser:
         self._store = guard.store
 
     # Planning --------------------------------------------------------------------------------------------------
+
+    def asked(
+        self, scope: Scope, targets: Mapping[str, str | None], *, reason: str | None, keep_evidence: bool
+    ) -> ErasurePlan:
+        """The plan for the one target that is named. Raises InvalidInput for none, and for more than one."""
+        chosen = [(what, target) for what, target in targets.items() if target is not None]
+        if len(chosen) != 1:
+            raise InvalidInput("name exactly one of event=, record=, session= or subject=")
+        what, target = chosen[0]
+        self._guard.enter(Action.ERASE, _erased_scope(scope, what, target))
+        return self.plan(scope, what, target, reason=reason, keep_evidence=keep_evidence)
 
     def plan(
         self, scope: Scope, what: str, target: str, *, reason: str | None, keep_evidence: bool
@@ -242,13 +252,11 @@ class Eraser:
             self._request(work, reason)
             return self.run([(work, note)], progress)[0]
 
-    def take_over(self) -> None:
-        """What a leader does first: go on with what was cut off, unless another process is at it."""
+    def go_on(self) -> None:
+        """Go on with what was cut off, unless another process is at it."""
         with suppress(StoreInUse):
             if any(map(self._goes_on, pending_notes(self._store.path))):
                 self.finish(wait=0)
-        if self._store.leadership.alone and not self._store.blobs.shared:
-            remove_orphans(self._store)
 
     def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:
         """Go on with every erasure that is not finished. Raises StoreInUse while another process is erasing."""
@@ -466,15 +474,7 @@ def _is_due(row: CatalogRow, work: Work, planned: set[str]) -> bool:
     return not row.erased and (not work.position or row.position < work.position)
 
 
-def the_one(**targets: str | None) -> tuple[str, str]:
-    """What is to be erased, and its id. Raises InvalidInput for none, and for more than one."""
-    chosen = [(what, target) for what, target in targets.items() if target is not None]
-    if len(chosen) != 1:
-        raise InvalidInput("name exactly one of event=, record=, session= or subject=")
-    return chosen[0]
-
-
-def erased_scope(scope: Scope, what: str, target: object) -> Scope:
+def _erased_scope(scope: Scope, what: str, target: object) -> Scope:
     """Where the principal must be allowed to erase: for a person, everything of that person in the tenant."""
     if not isinstance(scope, Scope):
         raise InvalidInput(f"scope must be a mnemolog.Scope, not {type(scope).__name__}")

@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Unpack
 
 from sqlalchemy import MetaData
 
 from mnemolog._guard import Guard
-from mnemolog._recalling import Asked, Found, Recaller
-from mnemolog._shown import status_named, text_of, turn_hit
+from mnemolog._recalling import Asked, Asking, Found, Recaller
+from mnemolog._shown import status_named, text_of, turn_hit, without_words
 from mnemolog._views import View, Views
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotFound, ProjectionParked
-from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, REGISTRY, Forgotten, Recorded
+from mnemolog.domain.events import FORGOTTEN, GOVERNANCE, MEMORY, REGISTRY, Forgotten, Recorded
 from mnemolog.domain.gate.findings import OVERLAP
 from mnemolog.domain.gate.wording import which
 from mnemolog.domain.principal import Action, levels_asked
-from mnemolog.domain.records import UNREADABLE, Record, Status, Step
+from mnemolog.domain.records import UNREADABLE, Act, Record, Status, Step
 from mnemolog.domain.scope import ANY, Scope, ScopeIds, a_scope, owner, sees
 from mnemolog.projections import catalog, gate_reads, turns_view
 from mnemolog.projections.catalog import CatalogRow
@@ -30,7 +30,11 @@ from mnemolog.results import Hit, MemoryRecord, OutputRange
 
 _READ: Final = ("turns", "curated")
 """What a read needs complete when it asks for a position."""
+_UNTOLD: Final = frozenset({"held", "not kept"})
 """Effects of steps whose words only those who review may read."""
+SOMEBODY: Final = "somebody elsewhere"
+"""Stands for who may not be named."""
+_ABSENT: Final = "no event or record {} in this scope"
 _MARGIN: Final = OVERLAP
 """Characters beside a range that are looked at, so that nothing shows where a range cuts what is hidden."""
 Moment = datetime | str | None
@@ -50,8 +54,9 @@ class Reader:
 
     # Recall ----------------------------------------------------------------------------------------------------
 
-    def recall(self, scope: Scope, query: str, k: int, asked: Asked) -> list[Hit]:
+    def recall(self, scope: Scope, query: str, k: int, **options: Unpack[Asking]) -> list[Hit]:
         """The best `k`, best first."""
+        asked = Asked(**options)
         self.demand(scope, asked.at_least)
         return self._named(self._recaller.recall(scope, query, k, asked))
 
@@ -132,15 +137,32 @@ class Reader:
                 include_history=history,
                 believed_at=believed_at,
             )
-            return [self.handed(record, view) for record in found if self.may_read(record)]
+            return [self.handed(record, view) for record in found if self.is_told(record)]
 
     def record(self, scope: Scope, record_id: str) -> Record:
-        """The record as it stands now. Raises NotFound."""
+        """The record as it stands now. Raises NotFound, also for what the caller's role may not read."""
         self.scope_of_record(scope, record_id)
         found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
         if found is None:
             raise Erased(f"record {record_id} was erased: remember it anew")
+        if not self.may_read(found):
+            raise self.closed(scope, record_id)
         return found
+
+    def demand_open(self, scope: Scope, record_id: str, named: str | None = None) -> None:
+        """Raise NotFound, as of what is not there, unless the policy lets the caller's role read the record.
+
+        named: what the caller named, where that is an event of the record.
+        """
+        if not self.reads_all:
+            found = self.records_now(scope, [record_id], self._store.clock.now()).get(record_id)
+            if found is None or not self.may_read(found):
+                raise self.closed(scope, named or record_id)
+
+    def closed(self, scope: Scope, id: str) -> NotFound:
+        """What is told of a record that is not for the caller's role; it is recorded as a refusal."""
+        self._guard.refuse(Action.READ, "this is not for the principal's role", scope)
+        return NotFound(_ABSENT.format(id))
 
     def view(self, scope: Scope) -> AbstractContextManager[View]:
         """The curated view at the head of the log, as the caller sees it."""
@@ -188,8 +210,36 @@ class Reader:
 
     def may_read_sort(self, kind: str, sensitivity: str) -> bool:
         """Whether the policy lets the principal's role read records of a kind and sensitivity."""
-        policy, role = self._store.policy.reading, self._guard.principal.role.value
-        return policy.is_open_to(role) or policy.may_read(role, kind, sensitivity)
+        role = self._guard.principal.role.value
+        return self.reads_all or self._store.policy.reading.may_read(role, kind, sensitivity)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the policy keeps nothing from the principal's role."""
+        return self._store.policy.reading.is_open_to(self._guard.principal.role.value)
+
+    def is_told(self, record: Record) -> bool:
+        """Whether the caller may be told what happened to it."""
+        held = record.status is Status.HELD and not self._guard.reviews
+        return self.may_read(record) and not held
+
+    def steps(self, view: View, record: Record) -> list[Step]:
+        """What happened to a record that is told, oldest first, without the words that the caller may not read.
+
+        Those of what waits, was not let in, or was let in with other words, are for who reviews; words that it had
+        before it was made less sensitive stay as sensitive as they were.
+        """
+        steps = self._curated.history(view.conn, record.id, view.scopes)
+        edited = max((step.position for step in steps if step.act is Act.EDITED), default=0)
+        told = (
+            step if self._is_open(step, record, edited) else without_words(step)
+            for step in sorted(steps, key=lambda step: step.position)
+        )
+        return [self._signed(step, view, view.scopes[record.scope]) for step in told]
+
+    def _is_open(self, step: Step, record: Record, edited: int) -> bool:
+        untold = step.effect in _UNTOLD or step.position < edited
+        return self.may_read_sort(record.kind, step.sensitivity) and (not untold or self._guard.reviews)
 
     def readable(self, view: View, record_ids: Collection[str]) -> dict[str, str | None]:
         """Those of the records of which the principal may read something, each with what it says."""
@@ -210,10 +260,10 @@ class Reader:
         with self._view("curated", scope, None, frozenset()) as view:
             record = self._curated.get(view.conn, id, view.scopes, self._now(scope, now))
             if record is not None and not self.may_read(record):
-                raise NotFound(f"no record {id} that your role may read")
+                raise self.closed(scope, id)
             if record is not None and record.status is Status.HELD:
                 raise NotFound(
-                    f"record {id} is not readable (yet): `why` and `review show` say what it waits for"
+                    f"record {id} is not readable (yet): `why` and `review show` say what it waits for, or who decided"
                 )
             if record is not None:
                 return FORGOTTEN if record.status is Status.FORGOTTEN else self.handed(record, view)
@@ -236,6 +286,8 @@ class Reader:
         recorded = self._store.log.read_at([row.position])[0]
         if recorded.event is FORGOTTEN:
             return FORGOTTEN
+        if row.topic in MEMORY and not self._is_quotable(scope, row):
+            raise self.closed(scope, event_id)
         text = text_of(recorded)
         blob = recorded.envelope.clear.get("blob")
         total = len(text) if blob is None else blob["chars"]
@@ -245,6 +297,13 @@ class Reader:
         if part is None:
             return FORGOTTEN
         return OutputRange(self._store.gate.masking.range(part, start - low, end - low), start, end, total)
+
+    def _is_quotable(self, scope: Scope, row: CatalogRow) -> bool:
+        """Whether the caller may read the words of a memory event."""
+        with self.view(scope) as view:
+            record = self._curated.get(view.conn, row.stream, view.scopes, self._store.clock.now())
+            steps = [] if record is None or not self.is_told(record) else self.steps(view, record)
+        return any(step.event_id == row.event_id and step.content is not None for step in steps)
 
     def log(
         self, after: int, limit: int, topics: Collection[str] | None, scope: Scope | None
@@ -286,7 +345,7 @@ class Reader:
             if self._is_seen(scope, envelope.scope, row.erased):
                 return row
             self._guard.missed(Action.READ, envelope.scope, scope)
-        raise NotFound(f"no event or record {id} in this scope")
+        raise NotFound(_ABSENT.format(id))
 
     def _is_seen(self, scope: Scope, stored: ScopeIds, erased: bool) -> bool:
         """Whether the caller's scope sees something recorded in `stored`, or did before its person was erased."""
@@ -342,15 +401,47 @@ class Reader:
         zone = lambda: self._store.zone_of(scope)  # noqa: E731
         return ingress.microseconds(ingress.moment(value, what, zone=zone, now=self._store.clock.now()))
 
-    def is_shared(self, belongs: ScopeIds) -> bool:
-        """Whether the session and the persons of a record are another user's business."""
-        return belongs.user is None and not self._guard.sees_all
+    # Where things come from ------------------------------------------------------------------------------------
+
+    def is_near(self, view: View, belongs: ScopeIds, session: str | None) -> bool:
+        """Whether the caller may be told in which session something was said, and by whom.
+
+        Where that session is another person's, or lies where the principal may not look, what it brought is read and
+        its origin is not named. belongs: the scope of the record, which stands for a session where there was none.
+        """
+        if self._guard.sees_all:
+            return True
+        known = view.near.get((belongs, session))
+        if known is None:
+            known = view.near[belongs, session] = self._looks_into(view.caller, belongs, session)
+        return known
+
+    def _looks_into(self, caller: ScopeIds | None, belongs: ScopeIds, session: str | None) -> bool:
+        place = belongs if session is None else self._store.vault.place(session)
+        if caller is None or place is None or caller.user not in (ANY, place.user):
+            return False
+        return self._guard.may(Action.READ, place) if session is None else self._guard.sees(place)
+
+    def session_of(self, view: View, belongs: ScopeIds, session: str | None) -> str | None:
+        """The name of a session, where the caller may be told it."""
+        if session is None or not self.is_near(view, belongs, session):
+            return None
+        return self._store.vault.name(session)
+
+    def _signed(self, step: Step, view: View, belongs: ScopeIds) -> Step:
+        """With names for ids, where they may be told. The caller, and the user whose scope this is, are known."""
+        known = step.actor in (belongs.user, self._guard.actor(belongs.tenant))
+        if known or self.is_near(view, belongs, step.session):
+            actor = (self._store.vault.name(step.actor) or step.actor).removeprefix("@")
+        else:
+            actor = SOMEBODY
+        return replace(step, actor=actor, session=self.session_of(view, belongs, step.session))
 
     def handed(self, record: Record, view: View) -> MemoryRecord:
         """A record as it is handed over."""
         belongs = view.scopes[record.scope]
         names, name = self._store.vault.names(belongs), self._store.vault.name
-        shared = self.is_shared(belongs)
+        shared = belongs.user is None and not self._guard.sees_all
         people = [] if shared else [one for one in record.subjects if one != belongs.tenant]
         rivals, question = self._contested(record, view)
         return MemoryRecord(
@@ -378,7 +469,7 @@ class Reader:
             reason=None if record.reason is None else self._store.gate.masking.text(record.reason),
             weakened=record.weakened,
             occurred_at=record.occurred_at,
-            session=None if shared or record.session is None else name(record.session),
+            session=self.session_of(view, belongs, record.session),
             feedback=(record.up, record.down),
             rivals=rivals,
             question=question,

@@ -25,7 +25,7 @@ from mnemolog.results import Hit
 
 if TYPE_CHECKING:
     from mnemolog._reading import Reader
-    from mnemolog._views import Views
+    from mnemolog._views import View, Views
     from mnemolog.projections.hybrid import HybridSearch
 
 MAX_K: Final = 1_000
@@ -132,7 +132,7 @@ class Recaller:
         )
         reranks = self._store.reranking.enabled
         wanted = replace(question, k=max(k, RERANKED)) if reranks else question
-        found = self._rows(self._search.search(wanted, places), places, views.hidden)
+        found = self._rows(self._search.search(wanted, places), places, records, views.hidden)
         return self._reranked(question.text, found)[:k] if reranks else found
 
     @property
@@ -196,7 +196,8 @@ class Recaller:
         lifted = [one.lifted(lift) for one, lift in zip(found, reranked(scores, len(found)), strict=True)]
         return sorted(lifted, key=lambda one: one.ranked.score, reverse=True)
 
-    def _rows(self, ranking: Ranking, at: Places, hidden: int) -> list[Found]:
+    def _rows(self, ranking: Ranking, at: Places, view: View, hidden: int) -> list[Found]:
+        """view: of the records."""
         keys = [one.candidate.key for one in ranking.ranked]
         turns = [key for key in keys if key > 0]
         rows = turns_view.at(at.turns, turns, at.turn_scopes)
@@ -217,6 +218,6 @@ class Recaller:
                 -key in records and records[-key].content is not None and self._reader.may_read(records[-key])
             ):
                 record = records[-key]
-                shared = self._reader.is_shared(at.record_scopes[record.scope])
-                whole.append(Found(replace(record, session=None) if shared else record, one))
+                near = self._reader.is_near(view, at.record_scopes[record.scope], record.session)
+                whole.append(Found(record if near else replace(record, session=None), one))
         return whole

@@ -60,14 +60,14 @@ class Review:
             raise InvalidInput(f"no status {', '.join(sorted(unknown))}: use {', '.join(_DECISIONS)}")
         decisions, limit = [_DECISIONS[one] for one in wanted], ingress.whole(limit, "limit")
         with self._reader.view(scope) as view:
-            rows = gate_reads.in_scopes(view.conn, self._store.curated, view.scopes, decisions, limit)
-            return [self._outcome(row, view) for row in rows]
+            rows = gate_reads.in_scopes(view.conn, self._store.curated, view.scopes, decisions)
+            return [self._outcome(row, view) for row in self._shown(view, rows)[:limit]]
 
     def show(self, scope: Scope, record_id: str) -> builtins.list[Outcome]:
         """Everything that was found for a record, oldest first. Raises NotFound."""
         self._enter(scope)
         with self._reader.view(scope) as view:
-            found = [self._outcome(row, view) for row in self._of_record(view, record_id)]
+            found = [self._outcome(row, view) for row in self._shown(view, self._of_record(view, record_id))]
         if not found:
             raise NotFound(_NOTHING.format(record_id))
         return found
@@ -199,6 +199,7 @@ class Review:
         self, scope: Scope, record_id: str, decision: str, content: str | None, given: Acting
     ) -> Receipt:
         self._guard.enter(Action.REVIEW, scope)
+        self._reader.demand_open(scope, ingress.known_id(record_id))
         with self._reader.view(scope) as view:
             rows = self._of_record(view, record_id)
         if not rows:
@@ -230,6 +231,19 @@ class Review:
         record_id = ingress.known_id(record_id)
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
 
+    def _shown(self, view: View, rows: Sequence[OutcomeRow]) -> builtins.list[OutcomeRow]:
+        """Those that the policy lets the reviewer's role read."""
+        if self._reader.reads_all:
+            return builtins.list(rows)
+        records = {row.record for row in rows}
+        readable = {one.id for one in self._reader.whole(view, records, self._store.clock.now())}
+        return [
+            row
+            for row in rows
+            if row.record in readable
+            and self._reader.may_read_sort(row.kind or "fact", row.sensitivity or "normal")
+        ]
+
     def _open_to(self, one: Outcome, readable: Mapping[str, str | None]) -> Outcome:
         """What was found, without its words where the principal may not see them. readable: records that are.
 
@@ -245,10 +259,10 @@ class Review:
     def _outcome(self, row: OutcomeRow, view: View) -> Outcome:
         status = STANDINGS[row.decision]
         asks = status in WAITING and row.content is not None
-        name = self._store.vault.name
+        belongs = view.scopes[row.scope]
         return Outcome(
             record_id=row.record,
-            scope=self._store.vault.names(view.scopes[row.scope]),
+            scope=self._store.vault.names(belongs),
             status=status,
             reasons=row.why,
             content=row.content,
@@ -265,6 +279,6 @@ class Review:
             question=question(row.content or "", row.why, row.topic) if asks else None,
             occurred_at=row.occurred_at,
             recorded_at=row.recorded_at,
-            session=None if row.session is None else name(row.session),
+            session=self._reader.session_of(view, belongs, row.session),
             event_id=row.event_id,
         )

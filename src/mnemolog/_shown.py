@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from mnemolog.domain.errors import InvalidInput, NotFound
 from mnemolog.domain.events import Recorded
 from mnemolog.domain.principal import Tier
-from mnemolog.domain.records import Record, Status
+from mnemolog.domain.records import Record, Status, Step
 from mnemolog.domain.retrieval import Ranked
 from mnemolog.projections.passages import PassageRow, text_in
 from mnemolog.projections.turns_view import TurnRow
@@ -60,3 +61,10 @@ def text_of(recorded: Recorded) -> str:
     if text is not None:
         return text
     raise NotFound(f"event {recorded.envelope.id} is a {recorded.envelope.topic}: it has no text")
+
+
+def without_words(step: Step) -> Step:
+    """That something happened, without what was said."""
+    won = None if step.won is None else replace(step.won, content=None)
+    against = tuple(replace(side, content=None) for side in step.against)
+    return replace(step, content=None, reason=None, won=won, against=against)

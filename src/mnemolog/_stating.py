@@ -13,6 +13,7 @@ from mnemolog._writing import About, Writer
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import Erased, InvalidInput, NotKept
 from mnemolog.domain.events import (
+    MEMORY,
     Draft,
     Event,
     FeedbackGiven,
@@ -27,6 +28,7 @@ from mnemolog.domain.gate.findings import Finding
 from mnemolog.domain.principal import Action, Tier, refusal, statement_tier, turn_tier
 from mnemolog.domain.records import RECORD_KINDS, SENSITIVITIES, identity
 from mnemolog.domain.scope import RECORD_LEVELS, Scope, ScopeIds, a_scope, sees
+from mnemolog.domain.sensitivity import PERSONAL
 from mnemolog.projections import catalog
 from mnemolog.projections.catalog import CatalogRow
 
@@ -43,8 +45,9 @@ class Acting(TypedDict, total=False):
 
 
 class Correcting(Acting, total=False):
-    """What a correction may say besides the new content; times that it leaves out stay as they were."""
+    """What a correction may say besides the new content; what it leaves out stays as it was."""
 
+    sensitivity: str | None
     evidence: Sequence[str | Mapping[str, Any]]
     valid_from: datetime | str | None
     valid_to: datetime | str | None
@@ -56,11 +59,11 @@ Known = dict[str, frozenset[str]]
 
 _STATING: Final[Mapping[str, Any]] = {
     "slot": None,
-    "kind": "fact",
+    "kind": None,
     "valid_from": None,
     "valid_to": None,
     "expires_at": None,
-    "sensitivity": "normal",
+    "sensitivity": None,
     "consent": None,
     "confidence": 1.0,
 }
@@ -116,7 +119,7 @@ class Stater:
             said(given.get("reason")),
             held.kind,
             held.slot,
-            held.sensitivity,
+            self._sensitivity(given.get("sensitivity"), held.kind) or _named(held.sensitivity),
             **self._times(scope, given),
             evidence=cited,
             findings=self.findings(content),
@@ -160,6 +163,8 @@ class Stater:
         if rating not in ("up", "down"):
             raise InvalidInput("rating must be up or down")
         began_at, row = self._store.position, self._reader.require(scope, target)
+        if row.topic in MEMORY:
+            self._reader.demand_open(scope, row.stream, target)
         about = replace(
             about, began_at=began_at, sources=(row.event_id,), source_subjects=self._subjects([row])
         )
@@ -178,15 +183,22 @@ class Stater:
             raise InvalidInput("confidence must be a number from 0 to 1")
         return MemoryStated(
             ingress.statement(content),
-            _one_of(kind, RECORD_KINDS, "kind"),
-            None if slot is None else self._named(ingress.slot(slot)),
-            sensitivity=_one_of(details["sensitivity"], SENSITIVITIES, "sensitivity"),
+            None if kind is None else _one_of(kind, RECORD_KINDS, "kind"),
+            None if slot is None else self._slot(ingress.slot(slot)),
+            sensitivity=self._sensitivity(details["sensitivity"], kind or "fact"),
             consent=ingress.optional(details["consent"], "consent"),
             confidence=float(confidence),
             **self._times(scope, details),
         )
 
-    def _named(self, slot: tuple[str, str]) -> tuple[str, str]:
+    def _sensitivity(self, named: str | None, kind: str) -> str | None:
+        """As it was named. Who may not read personal records does not say that one is none."""
+        if named is None:
+            return None
+        known = _one_of(named, SENSITIVITIES, "sensitivity")
+        return known if self._reader.may_read_sort(kind, PERSONAL) else _named(known)
+
+    def _slot(self, slot: tuple[str, str]) -> tuple[str, str]:
         """A slot is shown wherever its record is, so it may hold nothing that the policy hides."""
         masking = self._store.gate.masking
         if any(masking.text(name) != name for name in slot):
@@ -246,6 +258,8 @@ class Stater:
             raise InvalidInput(f"{event_id} is a record, not an event: cite the events that it rests on")
         if row.erased:
             raise Erased(f"event {event_id} was erased: it is evidence for nothing")
+        if row.topic in MEMORY:
+            self._reader.demand_open(scope, row.stream, event_id)
         recorded = self._store.log.read_at([row.position])[0]
         return row, self._subjects([row]), min(recorded.envelope.origin, *_tiers(recorded.event))
 
@@ -277,8 +291,9 @@ class Stater:
             return [row for row in catalog.by_stream(conn, record_id) if not row.erased]
 
     def _on_record(self, scope: Scope, record_id: str, event: Event, about: About) -> Receipt:
-        """Append to a record that the caller sees and may change."""
+        """Append to a record that the caller sees, and may read and change."""
         belongs = self._reader.scope_of_record(scope, record_id)
+        self._reader.demand_open(scope, record_id)
         reason = refusal(self._guard.principal, Action.STATE, self._store.vault.names(belongs))
         if reason is not None:
             self._guard.enter(Action.STATE, self._store.vault.names(belongs))
@@ -312,6 +327,11 @@ def _one_of(value: object, known: Sequence[str], what: str) -> str:
     if value not in known:
         raise InvalidInput(f"{what} must be one of {', '.join(known)}, not {value!r}")
     return str(value)
+
+
+def _named(sensitivity: str) -> str | None:
+    """What a record carries on; that it is normal, nobody has named by that."""
+    return sensitivity if sensitivity == PERSONAL else None
 
 
 def _tiers(event: object) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
@@ -17,10 +17,12 @@ from mnemolog.projections.scopes import ScopeTable
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A read transaction on one view: what of it the caller sees."""
+    """A read transaction on one view: what of it the caller sees. caller: the scope that asks; near: see `Reader`."""
 
     conn: Connection
     scopes: Mapping[int, ScopeIds]
+    caller: ScopeIds | None = None
+    near: dict[tuple[ScopeIds, str | None], bool] = field(default_factory=dict)
 
 
 class Views:
@@ -57,7 +59,7 @@ class Views:
             self._confine(name, conn, ids)
             allowed = self._guard.allowed(scope)
             seen = {} if ids is None else self._scopes.visible(conn, ids, exact=exact, allowed=allowed)
-            view = self._seen[name, scope, exact] = View(conn, seen)
+            view = self._seen[name, scope, exact] = View(conn, seen, ids)
         return view
 
     @property

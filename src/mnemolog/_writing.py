@@ -18,6 +18,9 @@ from mnemolog.domain.errors import ErasedScope, VersionConflict
 from mnemolog.domain.events import (
     Draft,
     Event,
+    MemoryCorrected,
+    MemoryStated,
+    QuarantineReviewed,
     Receipt,
     Recorded,
     SessionOpened,
@@ -27,6 +30,7 @@ from mnemolog.domain.events import (
 )
 from mnemolog.domain.principal import Tier, tool_tier, turn_tier
 from mnemolog.domain.scope import SESSION_LEVELS, Scope, ScopeIds
+from mnemolog.domain.sensitivity import NORMAL
 
 _ALIGNMENT_TRIES: Final = 20
 _REMEMBERED: Final = 16_384
@@ -300,12 +304,17 @@ class Writer:
 
 
 def _identity(event: Event) -> bytes:
+    """What is not named is the same as its default, as in events that were written before that was told apart."""
     if isinstance(event, TurnRecorded):
         what: Any = (event.role, event.content)
     elif isinstance(event, ToolCalled):
         what = (event.name, _canonical(event.arguments), event.call_id)
     elif isinstance(event, ToolReturned):
         what = (event.output, event.call_id, event.error)
+    elif isinstance(event, MemoryStated):
+        what = replace(event, kind=event.kind or "fact", sensitivity=event.sensitivity or NORMAL)
+    elif isinstance(event, MemoryCorrected | QuarantineReviewed):
+        what = replace(event, sensitivity=event.sensitivity or NORMAL)
     else:
         what = event
     return orjson.dumps((event.topic, what))

@@ -7,63 +7,40 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from mnemolog._accessing import Trail
-from mnemolog._batching import Batcher
-from mnemolog._consent import Consent
-from mnemolog._contexts import Contexts
-from mnemolog._erasing import Eraser, ErasurePlan, erased_scope, the_one
-from mnemolog._guard import Guard
 from mnemolog._happened import chunk, session_closed, session_opened, tool_call, tool_result, turn
-from mnemolog._reading import Reader
-from mnemolog._recalling import Asked, Asking
-from mnemolog._reviewing import Review
-from mnemolog._stating import Acting, Correcting, Stater
-from mnemolog._tokens import Tokenizer
-from mnemolog._working import Desk
-from mnemolog._writing import About, Writer
+from mnemolog._parts import MemoryParts
+from mnemolog._writing import About
 from mnemolog.domain import ingress
 from mnemolog.domain.errors import MnemologError, NotFound
 from mnemolog.domain.events import Event, Forgotten, Receipt, Recorded
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
-from mnemolog.domain.records import Step
 from mnemolog.domain.scope import Scope, ScopeIds, a_scope
-from mnemolog.infra.compose import Parts, Store, open_store
+from mnemolog.infra.compose import Parts, open_store
 from mnemolog.infra.settings import Settings, placed
-from mnemolog.operations import Operations
 from mnemolog.projections.ports import Clock, Ids
-from mnemolog.projections.working import TaskState
-from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Standing, Why, WhyNot
 
 if TYPE_CHECKING:
+    from mnemolog._erasing import ErasurePlan
+    from mnemolog._recalling import Asking
+    from mnemolog._stating import Acting, Correcting
+    from mnemolog._tokens import Tokenizer
     from mnemolog.domain.gate.ports import Extractor
+    from mnemolog.domain.records import Step
     from mnemolog.projections.embedding import Embedder
     from mnemolog.projections.reranking import Reranker
+    from mnemolog.projections.working import TaskState
+    from mnemolog.results import Context, Hit, MemoryRecord, OutputRange, Standing, Why, WhyNot
 
 Moment = datetime | str | None
 
 
-class Memory:
+class Memory(MemoryParts):
     """One agent memory in one data directory, seen by one principal. Thread-safe.
 
     Times are aware datetimes or ISO 8601 text; a time without zone takes the one its session was opened with.
     Every write is on disk when it returns, and is visible to the next read. All errors derive from `MnemologError`;
     bad values are also `ValueError`. operations: the operator's and auditor's face; review: what waits for a person.
     """
-
-    def __init__(self, store: Store, principal: Principal) -> None:
-        self._store, self.path, self.principal = store, store.path, principal
-        self._guard = Guard(store, principal)
-        self._writer = Writer(self._guard)
-        self._reader = Reader(self._guard)
-        self._stater = Stater(self._guard, self._writer, self._reader)
-        self._batcher = Batcher(self._guard, self._writer, self._stater)
-        self._eraser = Eraser(self._guard, self._writer, self._reader)
-        self._consent = Consent(self._guard, self._writer, self._reader, self._eraser)
-        self.review = Review(self._guard, self._reader, self._stater)
-        self._desk = Desk(self._guard, self._writer)
-        self._contexts = Contexts(self._guard, self._reader, self._desk)
-        self._trail = Trail(self._guard)
-        self.operations = Operations(self._guard, self._eraser)
 
     @classmethod
     def open(
@@ -93,7 +70,7 @@ class Memory:
         path, given = placed(where, settings)
         own = Parts(clock, ids, embedder, reranker, extractor)
         with open_store(path, given, create=create, own=own) as store:
-            store.begin(background, cls(store, LOCAL_OPERATOR)._consent.take_over)
+            store.begin(background, cls(store, LOCAL_OPERATOR).take_over)
             return cls(store, principal)
 
     def acting_as(self, principal: Principal) -> Memory:
@@ -252,12 +229,12 @@ class Memory:
         content: str,
         *,
         slot: tuple[str, str] | None = None,
-        kind: str = "fact",
+        kind: str | None = None,
         evidence: Sequence[str | Mapping[str, Any]] = (),
         valid_from: Moment = None,
         valid_to: Moment = None,
         expires_at: Moment = None,
-        sensitivity: str = "normal",
+        sensitivity: str | None = None,
         consent: str | None = None,
         confidence: float = 1.0,
         subjects: Sequence[str] = (),
@@ -270,8 +247,9 @@ class Memory:
 
         The same statement in the same scope adds evidence to its record, never a second record.
         slot: (entity, attribute), the key under which one value is current; a newer value supersedes the older.
-        kind: fact, preference, episode, procedure, constraint or reference.
+        kind: fact (where not named, for a new record), preference, episode, procedure, constraint or reference.
         evidence: event ids, or {"event_id", "start", "end"} spans; the record's trust is the lowest of them.
+        sensitivity: normal or personal; where not named, that of the record, normal for a new one.
         belongs_to: a wider scope than the default (tenant, organization, user and project of `scope`).
         """
         self._guard.enter(Action.STATE, scope)
@@ -286,9 +264,8 @@ class Memory:
     def correct(self, scope: Scope, record_id: str, content: str, **about: Unpack[Correcting]) -> Receipt:
         """Replace what a record says; the older value stays in its history.
 
-        A correction by a person outranks every machine. expected_version: raises VersionConflict when the record
-        has moved on. Raises NotFound for a record that is not in the caller's scope, NotKept for a text that the
-        policy blocks.
+        A correction by a person outranks every machine. expected_version: raises VersionConflict when the record has
+        moved on. Raises NotFound for what the caller may not read, NotKept for a text that the policy blocks.
         """
         self._guard.enter(Action.STATE, scope)
         return self._stater.correct(scope, record_id, content, about)
@@ -377,7 +354,7 @@ class Memory:
         without anything in it is refused (InvalidInput): `records` and `log` list.
         """
         self._guard.enter(Action.READ, scope)
-        hits = self._reader.recall(scope, query, k, Asked(**asked))
+        hits = self._reader.recall(scope, query, k, **asked)
         return self._trail.some("recall", scope, hits, query)
 
     def context(
@@ -495,6 +472,5 @@ class Memory:
         events that it cites. session: everything of it. subject: a person in the whole tenant, which `scope` names.
         """
         self._store.check_open()
-        what, target = the_one(event=event, record=record, session=session, subject=subject)
-        self._guard.enter(Action.ERASE, erased_scope(scope, what, target))
-        return self._eraser.plan(scope, what, target, reason=reason, keep_evidence=keep_evidence)
+        targets = {"event": event, "record": record, "session": session, "subject": subject}
+        return self._eraser.asked(scope, targets, reason=reason, keep_evidence=keep_evidence)

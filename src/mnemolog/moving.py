@@ -69,6 +69,6 @@ def _take_up(source: Store, principal: Principal) -> None:
     """As at every opening, unless it was left already; and no erasure may be half done."""
     Guard(source, principal).enter_store(Action.OPERATE)
     if source.log.stored.mark() is None:
-        source.begin(False, Memory(source, LOCAL_OPERATOR)._consent.take_over)
+        source.begin(False, Memory(source, LOCAL_OPERATOR).take_over)
     for note in pending_notes(source.path):
         raise StoreInUse(f"an erasure is not finished: {what_next(source.path, note.stem)}; then move")

@@ -110,6 +110,7 @@ def test_the_log_is_read_by_time_and_from_its_end(run: Run) -> None:
     run("recall", "x", "--since", "2026-03-12", "--until", "2026-03-11", *WHOSE, code=Exit.USAGE)
 
 
+@pytest.mark.slow
 def test_an_erasure_that_was_held_up_is_finished(data: Path) -> None:
     """While a reader is in the way the warning names the purge and the remedy; status warns, and resume finishes."""
     (view,) = (data / "views").glob("turns-*.db")

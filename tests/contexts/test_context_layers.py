@@ -10,6 +10,7 @@ from face_world import U1, agent, files_with, user
 from mnemolog import Memory, Scope
 from mnemolog.domain.context import estimate_tokens
 from mnemolog.errors import InvalidInput
+from mnemolog.infra.views import store
 from summaries_world import talk
 
 NEXT = Scope("acme", user="u-1", project="billing", session="s-2")
@@ -195,6 +196,7 @@ def test_each_entry_is_looked_at_once_more(memory: Memory, monkeypatch: pytest.M
     }
     contexts = memory._contexts
     gather = contexts._portions
+    monkeypatch.setattr(store, "_PATIENCE_MS", 50)  # the read itself is in the way of the erasure
 
     def meanwhile(*args: Any) -> Any:
         found = gather(*args)

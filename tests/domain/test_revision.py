@@ -164,7 +164,7 @@ def test_a_choice_of_a_person_makes_an_older_value_stand() -> None:
     ("act", "content", "status"),
     [
         (Act.APPROVED, None, Status.ACTIVE),
-        (Act.REJECTED, None, Status.RETRACTED),
+        (Act.REJECTED, None, Status.HELD),
         (Act.EDITED, "y", Status.ACTIVE),
     ],
 )

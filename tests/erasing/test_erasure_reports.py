@@ -8,6 +8,7 @@ import pytest
 from face_world import open_memory
 from mnemolog import Memory, Principal, Role, Scope, Tier
 from mnemolog.errors import IdempotencyConflict, InvalidInput
+from mnemolog.infra.views import store
 
 FIRST = Scope(tenant="a", user="u", session="s1")
 SECOND = Scope(tenant="a", user="u", session="s2")
@@ -87,8 +88,11 @@ def test_plan_request_receipt_and_log_tell_one_count(memory: Memory, target: str
 
 
 @pytest.mark.embedded
-def test_an_erasure_that_a_reader_held_up_is_finished_later(tmp_path: Path) -> None:
+def test_an_erasure_that_a_reader_held_up_is_finished_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While another process reads a view its purge is due: the receipt and the status say so, once, until done."""
+    monkeypatch.setattr(store, "_PATIENCE_MS", 50)
     with open_memory(tmp_path / "data") as memory:
         memory.record_turn(FIRST, role="user", content="the marker is zebra")
         memory.operations.catch_up()

@@ -449,3 +449,31 @@ def test_the_command_line_merges(tmp_path: Path) -> None:
     assert "kept apart" in run(data, "review", "apart", one, other)
     assert run(data, "records", "list").count("Excel") == 2
     assert "no event or record" in run(data, "review", "merge", one, "nobody", code=3)
+
+
+PROJECT = Scope("acme", project="billing", session="s-1")
+
+
+@pytest.mark.parametrize("author", [None, "kim"])
+@pytest.mark.parametrize(
+    ("said", "value"), [("The deadline is Friday.", "Monday"), ("마감은 금요일입니다.", "월요일")]
+)
+def test_what_a_person_says_and_states_is_one_voice(
+    memory: Memory, author: str | None, said: str, value: str
+) -> None:
+    """In a scope without a user too: the statement replaces what is found in the turn, and nothing is asked."""
+    kim = memory.acting_as(Principal("kim", Role.USER, (Scope("acme"),)))
+    kim.remember(PROJECT, "Tea at five")
+    recorder = kim if author is None else memory
+    recorder.record_turn(PROJECT, role="user", content=said, author=author)
+    memory.operations.extract()
+    slot = memory.records(PROJECT, status=["current"])[-1].slot
+    assert slot is not None
+    kim.remember(PROJECT, value, slot=slot)
+    found = {
+        str(one.content): one.status for one in memory.records(PROJECT, history=True) if one.slot == slot
+    }
+    assert found == {said.rstrip("."): "superseded", value: "current"}
+    lee = memory.acting_as(Principal("lee", Role.USER, (Scope("acme"),)))
+    lee.remember(PROJECT, f"{value}!", slot=slot)
+    assert {one.status for one in memory.records(PROJECT) if one.slot == slot} == {"needs confirmation"}

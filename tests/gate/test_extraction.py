@@ -306,3 +306,46 @@ def test_whatever_is_found_stands_where_it_says(pieces: list[str], role: str) ->
 def test_the_name_of_a_value_holds_no_other_clause(text: str) -> None:
     """Of two changes in one sentence neither is named by the other."""
     assert extract(said(text, "ko")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "stated"),
+    [
+        ("마감은 12월 3일이고 담당은 미나입니다.", "ko", [("마감", "12월 3일"), ("담당자", "미나")]),
+        ("마감은 12월 3일이고 미나가 맡습니다.", "ko", [("마감", "12월 3일"), ("담당자", "미나")]),
+        ("마감일은 금요일이며, 미나 씨가 담당해요.", "ko", [("마감일", "금요일"), ("담당자", "미나")]),
+        (
+            "예산은 300만원이고 검토는 지훈이 맡기로 했어요.",
+            "ko",
+            [("예산", "300만원"), ("검토 담당자", "지훈")],
+        ),
+        ("담당자는 미나이고 마감은 12월 3일입니다.", "ko", [("담당자", "미나"), ("마감", "12월 3일")]),
+        ("The deadline is Friday and Mina owns it.", "en", [("deadline", "Friday"), ("owner", "Mina")]),
+        (
+            "The deadline is Friday, and Mina Park is in charge.",
+            "en",
+            [("deadline", "Friday"), ("owner", "Mina Park")],
+        ),
+        (
+            "The port is 8080 and Mina maintains the billing service.",
+            "en",
+            [("port", "8080"), ("billing service maintainer", "Mina")],
+        ),
+        ("The review is Tuesday and Thursday.", "en", [("review", "Tuesday and Thursday")]),
+        ("The deadline is Friday and everyone knows it.", "en", [("deadline", "Friday")]),
+        ("예산은 줄이고 마감은 금요일입니다.", "ko", [("마감", "금요일")]),
+        ("마감은 금요일이고 제가 맡아요.", "ko", [("마감", "금요일")]),
+        ("마감은 금요일이고 동생이 맡아요.", "ko", [("마감", "금요일")]),
+        ("미나가 맡습니다.", "ko", []),
+        ("Mina owns it.", "en", []),
+        ("마감은 아마 금요일이고 담당은 미나입니다.", "ko", []),
+        ("Maybe the deadline is Friday and Mina owns it.", "en", []),
+    ],
+)
+def test_each_clause_of_a_sentence_states_what_it_states(
+    text: str, lang: str, stated: list[tuple[str, str]]
+) -> None:
+    """Two facts that a sentence joins are two; who takes it on is told only behind what it is that is taken on."""
+    found = extract(said(text, lang))
+    assert [(one.attribute, one.value) for one in found] == stated
+    assert all(text[slice(*one.span)] == one.content for one in found)

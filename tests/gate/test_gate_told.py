@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from face_world import U1, agent, contents, open_memory, user
+from face_world import U1, agent, contents, dump_hashes, open_memory, rebuilt_hashes, user
 from mnemolog import Memory, Scope
 from mnemolog.errors import InvalidInput, NotFound
 
@@ -86,6 +88,46 @@ def test_what_waits_is_not_told_by_history_or_id(memory: Memory) -> None:
             read(U1, waits.record_id)
     assert "Zorblax" not in repr(bot.why(U1, waits.record_id))
     assert memory.acting_as(user("u-1")).history(U1, waits.record_id)[0].content == "We use vendor Zorblax"
+
+
+def told_to_an_agent(memory: Memory, record: str) -> str:
+    """All that any read hands over about a record, as of every position too."""
+    bot, found = memory.acting_as(agent()), list[object]()
+    for read in (bot.get, bot.history, bot.why):
+        with suppress(NotFound):
+            found.append(read(U1, record))
+    for event in memory.log(limit=1000):
+        if event.envelope.topic == "QuarantineReviewed":
+            with suppress(NotFound):
+                found.append(bot.read_output(U1, event.envelope.id))
+        found.append(bot.records(U1, history=True, believed_at=event.position))
+    found += [bot.records(U1, history=True), bot.records(U1, status=["retracted", "held"])]
+    query, kinds = "which vendor? 어느 업체?", ["fact", "procedure"]
+    found += [bot.recall(U1, query, kinds=kinds, history=True)]
+    return repr(found) + bot.context(U1, query, budget=2000, layers=["memory"]).text
+
+
+@pytest.mark.parametrize("output", ["We use vendor Zorblax.", "우리는 조르블락스를 씁니다."])
+@pytest.mark.parametrize("how", ["approve", "edit"])
+def test_what_was_rejected_after_all_is_told_to_who_reviews(memory: Memory, output: str, how: str) -> None:
+    """Approved or edited, then rejected: no read of an agent has its words, as of no time; approved again, all have."""
+    memory.record_tool_result(replace(U1, session="another"), output=output, name="web")
+    memory.operations.extract()
+    (waits,) = memory.review.list(U1)
+    person, word = memory.acting_as(user("u-1")), "Zorblax" if "Zorblax" in output else "조르블락스"
+    if how == "approve":
+        person.review.approve(U1, waits.record_id)
+    else:
+        person.review.edit(U1, waits.record_id, f"{word}!")
+    assert word in told_to_an_agent(memory, waits.record_id)
+    person.review.reject(U1, waits.record_id)
+    assert word not in told_to_an_agent(memory, waits.record_id)
+    assert memory.standing(U1, waits.record_id).status == "dropped"
+    assert word in repr(person.history(U1, waits.record_id)) and word in repr(person.why(U1, waits.record_id))
+    live = dump_hashes(memory)
+    assert rebuilt_hashes(memory, batch_size=2) == live
+    person.review.approve(U1, waits.record_id)
+    assert word in told_to_an_agent(memory, waits.record_id)
 
 
 @pytest.mark.parametrize("said", ["I live in Busan.", "저는 부산에 살아요."])

@@ -123,7 +123,7 @@ def test_a_session_is_read_when_it_ends_or_rests(chat: ChatServer, tmp_path: Pat
         assert len(chat.requests) == 2
 
 
-@pytest.mark.parametrize("policy_takes", ["rules-4", VERSION])
+@pytest.mark.parametrize("policy_takes", ["rules-5", VERSION])
 def test_the_policy_says_whose_findings_count(chat: ChatServer, tmp_path: Path, policy_takes: str) -> None:
     """With one version named, what the other finds is not kept."""
     chat.script = [keeping("tea")]
@@ -131,7 +131,7 @@ def test_the_policy_says_whose_findings_count(chat: ChatServer, tmp_path: Path, 
         memory.operations.adopt_policy(f"version: 1\nmemory: {{extractor: '{policy_takes}'}}\n")
         memory.record_turn(SCOPE, role="user", content="I live in Porto. Green tea it is.")
         memory.operations.extract()
-        kept = "I live in Porto" if policy_takes == "rules-4" else "tea"
+        kept = "I live in Porto" if policy_takes == "rules-5" else "tea"
         assert contents(memory, SCOPE) == [kept]
 
 

@@ -13,7 +13,6 @@ import pytest
 from embedding_fakes import Bigrams, embedding_memory
 from face_world import U1, U2, VIEWS, open_memory
 from mnemolog import Memory, Scope
-from mnemolog._recalling import Asked
 from mnemolog.infra.settings import Settings
 from mnemolog.moving import MoveReceipt, move
 from postgres_world import new_schema
@@ -82,7 +81,7 @@ def seen(memory: Memory) -> dict[str, Any]:
 
 def found(memory: Memory, scope: Scope) -> list[Sequence[Any]]:
     """Texts and scores of recall; past the face, which leaves a trail: looking must not change what is looked at."""
-    hits = [memory._reader.recall(scope, query, 20, Asked(now=NOW)) for query in QUERIES]
+    hits = [memory._reader.recall(scope, query, 20, now=NOW) for query in QUERIES]
     return [[(hit.text, hit.score.hex()) for hit in some] for some in hits]
 
 

@@ -197,7 +197,7 @@ def points(every: int, first: int = 1) -> list[Any]:
     return [pytest.param(at, marks=() if at in some else pytest.mark.slow) for at in range(1, LAST + 1)]
 
 
-@pytest.mark.parametrize("at", points(every=11))
+@pytest.mark.parametrize("at", points(every=30))
 def test_cut_off_anywhere_it_is_run_again_and_finishes(
     tmp_path: Path, server: Settings, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:

@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 
 from face_world import VIEWS, dump_hashes, open_memory
 from mnemolog import ANY, Memory, Scope, _views
-from mnemolog._recalling import Asked
 from mnemolog.domain.scope import ScopeIds
 from mnemolog.errors import StoreUnavailable
 from mnemolog.infra.settings import Settings
@@ -307,11 +306,9 @@ def test_the_wall_changes_no_answer(deployed: Deployment) -> None:
     scope, answers = Scope("bolt", user="u-1", project="p", session="s-1"), []
     for role in ("postgres", deployed.roles.writer):
         with open_memory(deployed.path, settings=deployed.settings(role)) as memory:
-            hits = memory._reader.recall(scope, "budget", 20, Asked(now=NOW))
+            hits = memory._reader.recall(scope, "budget", 20, now=NOW)
             records = memory.records(scope, history=True, now=NOW)
-            everywhere = memory._reader.recall(
-                Scope(ANY, user=ANY, project=ANY), "budget", 20, Asked(now=NOW)
-            )
+            everywhere = memory._reader.recall(Scope(ANY, user=ANY, project=ANY), "budget", 20, now=NOW)
             answers.append((hits, records, everywhere))
     assert answers[0] == answers[1]
     assert all(answers[0])

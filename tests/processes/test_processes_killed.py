@@ -63,9 +63,7 @@ def write(tmp_path: Path) -> Iterator[Callable[[str], Writing]]:
             writer.process.communicate()
 
 
-@pytest.mark.parametrize(
-    "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow) for seed in range(3)])
 def test_killed_writers_lose_and_double_nothing(
     tmp_path: Path, write: Callable[[str], Writing], seed: int
 ) -> None:

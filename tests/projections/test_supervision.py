@@ -89,6 +89,38 @@ def test_no_step_begins_while_a_read_is_under_way(monkeypatch: pytest.MonkeyPatc
     assert (early, late) == (False, True)
 
 
+def test_a_long_step_gives_way_between_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that comes during a step is let go first at the next part, as long as the step has patience left."""
+    monkeypatch.setattr(supervision, "_PATIENCE", 600.0)
+    foreground, first, more, second = Foreground(), Event(), Event(), Event()
+
+    def step() -> None:
+        first.set()
+        more.wait(LONG)
+        background.give_way()
+        second.set()
+        background.rest(LONG)
+
+    background = Background("two parts", step, wake=lambda: None)
+    background.give_way()  # in no step: nothing to wait for
+    background.start(foreground)
+    assert first.wait(LONG)
+    with foreground:
+        more.set()
+        assert not second.wait(0.2)
+    assert second.wait(LONG)
+    background.stop()
+
+
+def test_a_step_that_has_waited_enough_waits_no_more(passing: Passing) -> None:
+    """The parts share the patience of one step: many of them do not hold it up for ever."""
+    foreground = Foreground()
+    with foreground:
+        assert foreground.give_way(passing, 0.1) == pytest.approx(0.1, abs=0.021)  # type: ignore[arg-type]
+        assert foreground.give_way(passing, 0.0) == 0  # type: ignore[arg-type]
+        assert foreground.give_way(passing, -0.02) == 0  # type: ignore[arg-type]
+
+
 def test_all_are_asked_to_end_before_one_is_waited_for() -> None:
     """Threads that end slowly end together: the first ends only once the second has been asked."""
     asked, ended, begun = Event(), [], Event()
@@ -104,3 +136,24 @@ def test_all_are_asked_to_end_before_one_is_waited_for() -> None:
     assert begun.wait(LONG)
     stop_all([first, second])
     assert (ended, first.running, second.running) == ([True], False, False)
+
+
+def test_one_that_began_to_wait_after_it_was_asked_ends_all_the_same() -> None:
+    """A wake-up that came a moment too early is followed by another."""
+    calls, woken, begun = list[bool](), Event(), Event()
+
+    def wake() -> None:
+        calls.append(begun.is_set())
+        if len(calls) > 1:
+            woken.set()
+
+    def step() -> None:
+        begun.set()
+        woken.wait(10 * LONG)
+
+    background = Background("late", step, wake)
+    background.start()
+    assert begun.wait(LONG)
+    background.stop(LONG)
+    assert not background.running
+    assert len(calls) > 1

@@ -98,6 +98,7 @@ def test_twice_at_once_does_no_harm(places: list[Path], serve: Serve) -> None:
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_it_outlives_the_server(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """kill -9 of the database: it is healthy and not ready, and goes on by itself when the server is back."""
     monkeypatch.setenv("MNEMOLOG_ROOT_KEY", ROOT_KEY)

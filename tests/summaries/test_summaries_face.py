@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -239,6 +240,25 @@ def test_a_new_session_begins_with_the_last_one_of_its_project(memory: Memory) -
         before = summaries_view.last_of_project(conn, seen, but=session_of(memory, S2))
         assert before is not None and "May" in before.rendered
         assert summaries_view.last_of_project(conn, numbers(memory, conn, stranger)) is None
+
+
+def test_a_session_that_nobody_closed_ends_when_the_next_one_begins(memory: Memory) -> None:
+    """Few agents close what they leave: what was said there is handed on all the same, once."""
+    works = worker(memory)
+    other = replace(S1, project="other", session="s-9")
+    talk(memory, S1, "제 이름은 민수예요", "We decided to ship on Friday")
+    talk(memory, other, "nothing of it")
+    assert works.run_once() == 0
+    talk(memory, S2, "good morning")
+    assert works.run_once() == 1
+    assert "ship on Friday" in memory.context(S2, "when?", budget=600, layers=["session"]).text
+    assert works.run_once() == 0
+    talk(memory, S1, "And on Monday, if it rains")
+    talk(memory, S2, "you were saying?")
+    assert works.run_once() == 0, "two that go on side by side have not ended"
+    talk(memory, replace(S1, session="s-3"), "hello")
+    assert works.run_once() == 2, "now they have"
+    assert worker(memory).run_once() == 0, "a worker that begins anew finds nothing left"
 
 
 def test_erasing_a_person_takes_the_summaries_that_name_them(memory: Memory) -> None:

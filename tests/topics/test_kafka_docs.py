@@ -9,11 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kafka_world import Kafka
 from served import Served
 from support import ROOT
 
 
+@pytest.mark.slow
 def test_the_page_leads_from_topics_to_a_record_in_a_copy(
     kafka: Kafka, serve: Callable[..., Served], tmp_path: Path
 ) -> None:

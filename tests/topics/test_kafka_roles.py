@@ -80,6 +80,7 @@ def turns(data: Path) -> list[str]:
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_the_same_over_a_log_in_postgresql(
     kafka: Kafka, serve: Serve, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -250,6 +250,7 @@ def test_a_producer_that_is_wedged_is_made_anew(world: World) -> None:
     world.check()
 
 
+@pytest.mark.slow
 def test_a_topic_that_was_deleted_shows_its_gap(world: World) -> None:
     """Made anew with fewer partitions, it is widened, and its first messages name what came before them."""
     world.say(40)

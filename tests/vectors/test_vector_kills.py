@@ -28,7 +28,9 @@ def killed(folder: Path, what: str, after: float) -> None:
     child.stdout.close()
 
 
-@pytest.mark.parametrize("what", ["embed", "index", "erase"])
+@pytest.mark.parametrize(
+    "what", ["embed", *(pytest.param(each, marks=pytest.mark.slow) for each in ("index", "erase"))]
+)
 def test_a_killed_worker_goes_on(make_world: Callable[..., World], tmp_path: Path, what: str) -> None:
     """Killed while embedding, while flushing the index or while erasing, all comes out as if it had run through."""
     for after in (0.15, 0.3, 0.25):
