@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, bindparam, func, or_, select
 
 from mnemolog.domain.events import Json
 from mnemolog.projections.dialects import JsonSql, json_sql
@@ -20,13 +20,29 @@ _AT: Final = select(TURNS).where(
     TURNS.c.position.in_(bindparam("positions", expanding=True)),
     TURNS.c.scope.in_(bindparam("scopes", expanding=True)),
 )
-_RECENT: Final = (
+_SPOKEN: Final = or_(TURNS.c.role.is_(None), TURNS.c.role != "system")
+_OF_WINDOW: Final = (
+    (TURNS.c.session == bindparam("session"))
+    & TURNS.c.scope.in_(bindparam("scopes", expanding=True))
+    & _SPOKEN
+)
+_KEPT: Final = (
+    select(TURNS.c.position)
+    .where(_OF_WINDOW)
+    .order_by(TURNS.c.position.desc())
+    .limit(1)
+    .offset(bindparam("before_last"))
+    .scalar_subquery()
+    .correlate(None)
+)
+_WINDOW: Final = (
     select(TURNS)
-    .where(TURNS.c.session == bindparam("session"), TURNS.c.scope.in_(bindparam("scopes", expanding=True)))
+    .where(
+        _OF_WINDOW, or_(TURNS.c.position > bindparam("covered"), TURNS.c.position >= func.coalesce(_KEPT, 0))
+    )
     .order_by(TURNS.c.position.desc())
     .limit(bindparam("limit"))
 )
-_SPOKEN: Final = or_(TURNS.c.role.is_(None), TURNS.c.role != "system")
 _SKETCH: Final = (
     select(TURNS.c.position, TURNS.c.occurred_us, TURNS.c.session, TURNS.c.author, TURNS.c.tool, TURNS.c.kind)
     .where(TURNS.c.scope.in_(bindparam("scopes", expanding=True)), _SPOKEN)
@@ -165,13 +181,19 @@ def recent(
     before: int | None = None,
 ) -> list[TurnRow]:
     """The last turns of these scopes (and of this session only), before a position; in log order."""
-    if session is not None and before is None:
-        of_session = {"session": session, "scopes": list(scopes), "limit": limit}
-        return [_turn(row) for row in conn.execute(_RECENT, of_session).fetchall()][::-1]
     condition = TURNS.c.position > 0 if before is None else TURNS.c.position < before
     if session is not None:
         condition &= TURNS.c.session == session
     return _turns(conn, scopes, condition, newest=limit)
+
+
+def window(
+    conn: Connection, scopes: Collection[int], session: str, keep: int, covered: int, limit: int
+) -> list[TurnRow]:
+    """What of a session is shown raw, newest first: the last `keep` turns, and all behind position `covered`."""
+    asked = {"session": session, "scopes": list(scopes), "covered": covered, "limit": limit}
+    found = conn.execute(_WINDOW, {**asked, "before_last": max(0, keep - 1)}).fetchall()
+    return [_turn(row) for row in found if keep or row.position > covered]
 
 
 def behind(

@@ -259,11 +259,10 @@ class Contexts:
         if asked.session is None:
             return []
         view = views.of("turns", asked.scope)
-        rows = turns_view.recent(view.conn, view.scopes, session=asked.session, limit=asked.candidates)
         hide, keep = self._store.gate.masking.row, self._store.policy.summaries.keep
-        spoken = [row for row in reversed(rows) if row.role != "system"]
         covered = summary.last if summary is not None and summary.session == asked.session else 0
-        raw = [row for at, row in enumerate(spoken) if at < keep or row.position > covered]
+        limit = asked.candidates
+        raw = turns_view.window(view.conn, view.scopes, asked.session, keep, covered, limit)
         return [hide(row, views.hidden) for row in raw]
 
     def _of_session(self, asked: Asked, summary: SummaryRow | None, raw: Sequence[TurnRow]) -> list[Entry]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
-from secrets import token_bytes
 from typing import Any
 
 from mnemolog.domain.context import Entry, TokenCounter
@@ -15,30 +13,32 @@ Tokenizer = Callable[[str], int] | Any
 
 
 class Remembering:
-    """A counter that counts a text once: most of a context was in the one before. It keeps keyed hashes, no text."""
+    """A counter that counts a text once: most of a context was in the one before.
+
+    It keeps no text, but this process's hashes of texts. Two texts of one hash, which nobody will see, would be priced
+    alike: what is handed over is counted as a whole, by the counter itself.
+    """
 
     def __init__(self, count: TokenCounter, kept: int = 20_000) -> None:
-        self._count, self._kept, self._key = count, kept, token_bytes(16)
-        self._known: dict[bytes, int] = {}
-        self._older: dict[bytes, int] = {}
+        self._count, self._kept = count, kept
+        self._known: dict[int, int] = {}
+        self._older: dict[int, int] = {}
 
     def __call__(self, text: str) -> int:
-        return self._counted(f"\0{text}", lambda: text)
+        return self._counted(hash(text), lambda: text)
 
     def line(self, entry: Entry) -> int:
         """Of a rendered entry and the end of its line, which is written down only to count it the first time."""
-        reference = entry.reference or ""
-        name = f"{len(entry.who)} {len(entry.text)} {len(reference)}\0{entry.who}{entry.text}{reference}"
+        name = hash((entry.who, entry.text, entry.reference))
         return self._counted(name, lambda: f"{render(entry)}\n")
 
-    def _counted(self, name: str, text: Callable[[], str]) -> int:
-        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key).digest()
-        tokens = self._known.get(digest)
+    def _counted(self, name: int, text: Callable[[], str]) -> int:
+        tokens = self._known.get(name)
         if tokens is None:
-            tokens = self._older.get(digest)
+            tokens = self._older.get(name)
             if len(self._known) >= self._kept // 2:
                 self._older, self._known = self._known, {}
-            self._known[digest] = tokens = self._count(text()) if tokens is None else tokens
+            self._known[name] = tokens = self._count(text()) if tokens is None else tokens
         return tokens
 
 
