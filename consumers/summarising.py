@@ -122,8 +122,8 @@ class Summarising:
             return 0
         head, indexed = self._log.head(), self._indexed_to()
         with self._views.read(VIEW, head) as conn:
-            sessions = self._pending | set(summaries_view.touched(conn, self._looked))
-            sessions |= set(summaries_view.left_behind(conn, self._looked))
+            touched = summaries_view.touched(conn, self._looked)
+            sessions = {*self._pending, *touched, *summaries_view.left_behind(conn, touched, self._looked)}
             due = [one for one in sorted(sessions) if summaries_view.may_be_due(conn, one, self.rule)]
         # What is not indexed yet may become due without another event of the session.
         self._pending, self._looked = set(due), head

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,18 +132,19 @@ def touched(conn: Connection, after: int) -> list[str]:
     return sorted(conn.execute(union(happened, lost)).scalars())
 
 
-def left_behind(conn: Connection, after: int) -> list[str]:
-    """The last sessions before each one that began behind this position, in the same scope; none of all of them."""
-    if not after:
-        return []  # all are looked at
-    began = select(MEMBERS.c.scope, func.min(MEMBERS.c.position)).group_by(MEMBERS.c.session, MEMBERS.c.scope)
-    began = began.where(MEMBERS.c.session.in_(select(MEMBERS.c.session).where(MEMBERS.c.position > after)))
+def left_behind(conn: Connection, sessions: Iterable[str], after: int) -> set[str]:
+    """The last sessions before each of these that began behind this position, in the same scope; none behind 0."""
     found = set[str]()
-    for scope, first in conn.execute(began.having(func.min(MEMBERS.c.position) > after)):
-        earlier = (MEMBERS.c.scope == scope) & (MEMBERS.c.position < first)
-        query = select(MEMBERS.c.session).where(earlier).order_by(MEMBERS.c.position.desc()).limit(_LATELY)
-        found.update(conn.execute(query).scalars())
-    return sorted(found)
+    for session in sessions if after else ():  # else all are looked at
+        place = select(MEMBERS.c.scope, MEMBERS.c.position).where(MEMBERS.c.session == session)
+        first = conn.execute(place.order_by(MEMBERS.c.position).limit(1)).first()
+        if first is not None and first.position > after:
+            earlier = (MEMBERS.c.scope == first.scope) & (MEMBERS.c.position < first.position)
+            query = (
+                select(MEMBERS.c.session).where(earlier).order_by(MEMBERS.c.position.desc()).limit(_LATELY)
+            )
+            found.update(conn.execute(query).scalars())
+    return found
 
 
 def may_be_due(conn: Connection, session: str, rule: WindowRule) -> bool:

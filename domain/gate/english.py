@@ -73,7 +73,7 @@ _FILLER: Final = _re(
     r"yes|yeah|yep|sorry|wait|please|just|to be clear|in fact|in general|generally|correction|as you know|just so you know|honestly|frankly|to be honest|tbh|i meant(?: to say)?(?: that)?|i mean|"
     r"that['’]s (?:wrong|right|outdated|not right)|thanks|thank you|before we start|one more thing|also note|nope|my bad|my mistake|i misspoke(?: earlier)?|"
     r"(?:small|quick|one) (?:correction|note|update|change|thing|intro|context|question)|update|heads[- ]up|for context|context|in the end|ultimately|eventually|finally|"
-    r"at (?:work|home|the office|our company)|(?:after|following|at|in) (?:much|some|a lot of|long|today['’]s|yesterday['’]s|the|our|this) [\w ]{2,30}?(?=,| (?:we|i)(?:['’]ve| have)? (?:decided|agreed|settled|chose)\b)|when it comes to [^,]{2,40}(?=,)|"
+    r"at (?:work|home|the office|our company)|(?:at|in|during) (?:(?:the|our|this|today['’]s|yesterday['’]s) )?(?:\w+ ){0,2}(?:meeting|call|stand-?up|retro(?:spective)?|sync|planning|discussion)(?=,| (?:we|i)(?:['’]ve| have)? (?:decided|agreed|settled|chose)\b)|(?:after|following) (?:much|some|a lot of|long|today['’]s|yesterday['’]s|the) [\w ]{2,30}?(?=,| (?:we|i)(?:['’]ve| have)? (?:decided|agreed|settled|chose)\b)|when it comes to [^,]{2,40}(?=,)|"
     r"as (?:for|far as) [^,]{2,40}(?=,)|for (?:what it['’]s worth|the record)|as it happens|as you may know|fun fact|note that|no no|by default(?=, (?:i|we)))\b[,:;!–—-]*\s+|no[,;:]\s+"
 )
 

@@ -46,6 +46,7 @@ class Rules:
     version = EXTRACTOR
     at_rest = False
     most = 8
+    """Few: between two calls, whoever waits for a read goes first."""
 
     def extract(self, sources: Sequence[Source]) -> Sequence[Found]:
         from mnemolog.domain.gate.extraction import (

@@ -48,13 +48,22 @@ class Asking:
         rows = gate_reads.in_scopes(
             view.conn, self._store.curated, view.scopes, [Decision.CONFIRM], _LOOKED_AT, newest=True
         )
-        readable = {one.id for one in self._reader.whole(view, {row.record for row in rows}, now)}
-        for row in rows:
+        for row in may_be_read(self._reader, view, rows, now):
             own = row.session is not None and row.session == session
-            sort = row.kind or "fact", row.sensitivity or "normal"
-            allowed = row.record in readable and self._reader.may_read_sort(*sort)
-            if row.content is not None and allowed and (own or row.trust >= Tier.USER_INFERRED):
+            if row.content is not None and (own or row.trust >= Tier.USER_INFERRED):
                 yield _to_confirm(row, row.content)
+
+
+def may_be_read(reader: Reader, view: View, rows: Sequence[OutcomeRow], now: datetime) -> list[OutcomeRow]:
+    """Those candidates that the caller may read, as the records that they are for."""
+    if reader.reads_all:
+        return list(rows)
+    records = {one.id for one in reader.whole(view, {row.record for row in rows}, now)}
+    return [
+        row
+        for row in rows
+        if row.record in records and reader.may_read_sort(row.kind or "fact", row.sensitivity or "normal")
+    ]
 
 
 def _conflict(

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Unpack
 
+from mnemolog._asking import may_be_read
 from mnemolog._comparing import Comparing
 from mnemolog._explaining import Explainer
 from mnemolog._guard import Guard
@@ -60,14 +61,17 @@ class Review:
             raise InvalidInput(f"no status {', '.join(sorted(unknown))}: use {', '.join(_DECISIONS)}")
         decisions, limit = [_DECISIONS[one] for one in wanted], ingress.whole(limit, "limit")
         with self._reader.view(scope) as view:
-            rows = gate_reads.in_scopes(view.conn, self._store.curated, view.scopes, decisions)
-            return [self._outcome(row, view) for row in self._shown(view, rows)[:limit]]
+            most = (limit,) if self._reader.reads_all else ()  # else what is not for this role does not count
+            rows = gate_reads.in_scopes(view.conn, self._store.curated, view.scopes, decisions, *most)
+            return [self._outcome(row, view) for row in self._candidates(view, rows)[:limit]]
 
     def show(self, scope: Scope, record_id: str) -> builtins.list[Outcome]:
         """Everything that was found for a record, oldest first. Raises NotFound."""
         self._enter(scope)
         with self._reader.view(scope) as view:
-            found = [self._outcome(row, view) for row in self._shown(view, self._of_record(view, record_id))]
+            found = [
+                self._outcome(row, view) for row in self._candidates(view, self._of_record(view, record_id))
+            ]
         if not found:
             raise NotFound(_NOTHING.format(record_id))
         return found
@@ -231,18 +235,8 @@ class Review:
         record_id = ingress.known_id(record_id)
         return gate_reads.of_record(view.conn, self._store.curated, record_id, view.scopes)
 
-    def _shown(self, view: View, rows: Sequence[OutcomeRow]) -> builtins.list[OutcomeRow]:
-        """Those that the policy lets the reviewer's role read."""
-        if self._reader.reads_all:
-            return builtins.list(rows)
-        records = {row.record for row in rows}
-        readable = {one.id for one in self._reader.whole(view, records, self._store.clock.now())}
-        return [
-            row
-            for row in rows
-            if row.record in readable
-            and self._reader.may_read_sort(row.kind or "fact", row.sensitivity or "normal")
-        ]
+    def _candidates(self, view: View, rows: Sequence[OutcomeRow]) -> builtins.list[OutcomeRow]:
+        return may_be_read(self._reader, view, rows, self._store.clock.now())
 
     def _open_to(self, one: Outcome, readable: Mapping[str, str | None]) -> Outcome:
         """What was found, without its words where the principal may not see them. readable: records that are.

@@ -42,6 +42,21 @@ def test_precision_and_recall_on_what_was_held_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("In the future, answer in Korean.", "answer in Korean"),
+        ("At the end of every answer, list the sources.", "list the sources"),
+        ("In today's planning meeting we decided to move to Linear.", "move to Linear"),
+        ("In the summary, never use bullet points.", None),
+        ("In the meantime, never push to main.", None),
+    ],
+)
+def test_where_and_when_a_sentence_begins(text: str, value: str | None) -> None:
+    """What makes it stand for good is kept, where a decision was made is passed over, and the moment is no rule."""
+    assert [one.value for one in extract(said(text))] == ([] if value is None else [value])
+
+
+@pytest.mark.parametrize(
     ("text", "lang"),
     [
         ("The landlords moved to Malta.", "en"),
