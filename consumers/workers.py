@@ -66,11 +66,13 @@ class Delivery:
 class _View:
     """A view that this worker folds. goal: how far it has to be to go live; None where it is.
 
+    before: the view that was live when it was opened.
     wanted: partition → how far it is known to have events that no message brings.
     """
 
     lane: Lane
     goal: int | None
+    before: ViewFile | None
     wanted: dict[int, int] = field(default_factory=dict)
 
 
@@ -201,6 +203,8 @@ class Worker:
     def _catch_up(self, view: _View) -> bool:
         """Follow the relay where a partition has nothing new, and the log where it has."""
         lane, place, deadline = view.lane, self._place, self._now() + _TICK
+        if any(lane.at(one) < 0 for one in self._mine):
+            lane.load()  # workers of the partitions before make these, when they come to the next epoch
         done = [one for one in self._mine if lane.at(one) >= place.last.get(one, 0)]
         lane.skip(done, place.position)
         while behind := self._behind(view):
@@ -236,11 +240,11 @@ class Worker:
         lane = None if live is None or live.version != version else self._lane(shared, live)
         if lane is not None and not lane.load().stale:
             self._divide(lane)
-            return _View(lane, None)
+            return _View(lane, None, live)
         lane = self._lane(shared, self._stores.join_shadow(name, version))
         lane.prepare()
         self._divide(lane)
-        return _View(lane, self._log.head())
+        return _View(lane, self._log.head(), live)
 
     def _lane(self, shared: SharedProjection, file: ViewFile, whole: bool = False) -> Lane:
         parts = self._log, self._stores, shared, file, self._clock, self._batch_size
@@ -279,9 +283,18 @@ class Worker:
                     self._views.pop(projection.name, None)
             self._stores.refresh()
             for name, view in list(self._views.items()):
-                replaced = view.goal is None and self._stores.live(name) != view.lane.file
-                if replaced or view.lane.stale:
+                if self._is_replaced(name, view) or view.lane.stale:
                     del self._views[name]
+
+    def _is_replaced(self, name: str, view: _View) -> bool:
+        """Whether others have made another view live. One that is still being built for nothing is dropped."""
+        live, file = self._stores.live(name), view.lane.file
+        if view.goal is None:
+            return live != file
+        if live is None or live in (file, view.before) or live.version != file.version:
+            return False
+        self._stores.drop(file)
+        return True
 
     @contextmanager
     def _trying(self, name: str) -> Iterator[None]:

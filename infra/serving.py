@@ -60,7 +60,7 @@ class Role(Protocol):
         """What keeps it from its work just now, as class and place; None while it works. Asks no server."""
 
     def metrics(self) -> Iterable[Metric]:
-        """What to watch. May raise while a server is away."""
+        """What to watch; what only a server can tell comes last, as it may raise while that is away."""
 
 
 Opening = Callable[[], AbstractContextManager[Role]]
@@ -113,10 +113,14 @@ class Serving:
         return False
 
     def metrics(self) -> list[Metric]:
-        """The role's, and whether it is ready."""
+        """The role's, and whether it is ready; without those that a server which is away would have to tell."""
         role, labels = self.role, {"role": self.name}
         ready = Metric("mnemolog_ready", "1 while the role does its work.", self.state == "working", labels)
-        return [ready, *(() if role is None else role.metrics())]
+        found = [ready]
+        with suppress(MnemologError):
+            for metric in () if role is None else role.metrics():
+                found.append(metric)
+        return found
 
 
 def serve(
@@ -277,17 +281,9 @@ class _Page(BaseHTTPRequestHandler):
             state = self.server.serving.state
             self._answer(200 if state == "working" else 503, state)
         elif self.path == "/metrics":
-            self._metrics()
+            self._answer(200, exposition(self.server.serving.metrics()))
         else:
             self._answer(404, "there are /healthz, /readyz and /metrics")
-
-    def _metrics(self) -> None:
-        try:
-            metrics = self.server.serving.metrics()
-        except MnemologError as error:
-            self._answer(503, type(error).__name__)
-        else:
-            self._answer(200, exposition(metrics))
 
     def _answer(self, code: int, text: str) -> None:
         body = text.encode() + b"\n" * (not text.endswith("\n"))

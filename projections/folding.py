@@ -188,8 +188,9 @@ class Lane:
         with self.lock:
             behind = {one: at for one in partitions if 0 <= (at := self.at(one)) < to}
             if behind:
+                count = len((self._state or self.load()).positions)
                 with self._views.begin(self.file, list(behind)) as conn:
-                    self.parking.skip(conn, behind, to)
+                    self.parking.skip(conn, behind, to, of=count)
                 self.load()
 
     def divide(self, wanted: Callable[[int], int]) -> None:
@@ -286,7 +287,7 @@ class Lane:
         turn = list(step.moves) if by_owner and len(step.moves) < len(state.positions) else None
         state.positions.update({one: to for one, (_, to) in step.moves.items()})
         with self.shared.folding(self.file), self._views.begin(self.file, turn) as conn:
-            if not self.parking.advance(conn, step.moves, step.delivered):
+            if not self.parking.advance(conn, step.moves, step.delivered, of=len(state.positions)):
                 raise _Overtaken
             work(conn)
         self._know(state)

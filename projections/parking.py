@@ -150,28 +150,30 @@ class Parking:
         conn: Connection,
         moves: Mapping[int, tuple[int, int]],
         delivered: Mapping[int, int] | None = None,
+        *,
+        of: int,
     ) -> bool:
         """Compare and set. False where another runner was faster: then nothing of this batch may stay.
 
         moves: partition → from where to where; delivered: where its messages go on, so that whoever takes over asks
-        for what comes behind.
+        for what comes behind; of: how many partitions the view is thought to have, by which owners were placed.
         """
-        return self._moved(conn, moves, delivered or {}) == len(moves)
+        return self._moved(conn, moves, delivered or {}, of) == len(moves)
 
     def _moved(
-        self, conn: Connection, moves: Mapping[int, tuple[int, int]], delivered: Mapping[int, int]
+        self, conn: Connection, moves: Mapping[int, tuple[int, int]], delivered: Mapping[int, int], of: int
     ) -> int:
         """How many were where they were thought to be. As text: this is the most frequent statement of all."""
-        values: dict[str, Any] = {"projection": self._projection}
+        values: dict[str, Any] = {"projection": self._projection, "of": of}
         for number, (one, (at, to)) in enumerate(moves.items()):
             values |= {f"one{number}": one, f"at{number}": at, f"to{number}": to}
             if one in delivered:
                 values[f"next{number}"] = delivered[one]
         return conn.execute(_moving(tuple(one in delivered for one in moves)), values).rowcount
 
-    def skip(self, conn: Connection, partitions: Mapping[int, int], to: int) -> None:
-        """Move on each of these partitions that is still at its position."""
-        self._moved(conn, {one: (at, to) for one, at in partitions.items()}, {})
+    def skip(self, conn: Connection, partitions: Mapping[int, int], to: int, *, of: int) -> None:
+        """Move on each of these partitions that is still at its position, while there are as many as thought."""
+        self._moved(conn, {one: (at, to) for one, at in partitions.items()}, {}, of)
 
     def divide(self, conn: Connection, partitions: int) -> None:
         """Go on with more partitions, or with one: all at the position that those of now share."""
@@ -259,7 +261,9 @@ def _moving(delivered: tuple[bool, ...]) -> TextClause:
     values = f'"position" = CASE "partition" {to} END'
     if following:
         values += f', "delivered" = CASE "partition" {following} ELSE "delivered" END'
-    return text(f"UPDATE {_CHECKPOINT.name} SET {values} WHERE projection = :projection AND ({there})")
+    mine = "WHERE projection = :projection"
+    as_many = f"(SELECT count(*) FROM {_CHECKPOINT.name} {mine}) = :of"
+    return text(f"UPDATE {_CHECKPOINT.name} SET {values} {mine} AND ({there}) AND {as_many}")
 
 
 def reason_of(error: BaseException) -> str:

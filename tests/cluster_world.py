@@ -79,7 +79,11 @@ class Deployment:
         def done() -> bool:
             return all(lag.position >= head for lag in _lags(store))
 
-        until(done, f"the views at {head}: {self.said()}", seconds)
+        try:
+            until(done, f"the views at {head}", seconds)
+        except AssertionError as error:
+            behind = [lag for lag in _lags(store) if lag.position < head]
+            raise AssertionError(f"{error}; behind: {behind}; said:\n{self.said()}") from error
         return head
 
     def said(self) -> str:

@@ -15,6 +15,7 @@ import pytest
 from mnemolog import FORGOTTEN, Memory, MnemologError, Principal, Role, Scope
 from mnemolog.infra.clock import SeededClock, SeededIds
 from mnemolog.infra.settings import Settings
+from support import files_below
 
 VIEWS = ("catalog", "turns", "curated", "summaries", "working", "access")
 _OPENED = count()
@@ -98,11 +99,7 @@ def forms(text: str) -> list[bytes]:
 def files_with(folder: Path, *markers: str) -> set[str]:
     """The files below a folder, side files included, that hold a marker in any form."""
     wanted = re.compile(b"|".join(re.escape(form) for marker in markers for form in forms(marker)))
-    return {
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file() and wanted.search(path.read_bytes())
-    }
+    return {str(path.relative_to(folder)) for path, content in files_below(folder) if wanted.search(content)}
 
 
 def _head(memory: Memory) -> int:

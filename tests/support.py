@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +34,14 @@ def require_module(module: str, how_to_install: str) -> None:
     # Asked first: a module that takes its own place while it is imported, as faust does, has no spec any more.
     present = module in sys.modules or find_spec(module) is not None
     require(module, how_to_install, present=present)
+
+
+def files_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Every file with its content; one that is gone before it is read, as another process works there, is left out."""
+    for place, _, names in os.walk(folder):
+        for path in (Path(place, name) for name in sorted(names)):
+            with suppress(FileNotFoundError):
+                yield path, path.read_bytes()
 
 
 def shared_data_folder() -> Path:

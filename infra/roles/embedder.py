@@ -43,13 +43,13 @@ class EmbedderRole:
         return first_of(self._troubles())
 
     def metrics(self) -> Iterator[Metric]:
+        yield from metrics.crashes(self._troubles())
         head = self._store.log.head()
         yield metrics.log_head(head)
         for name, _, position in self._store.gate.lags():
             yield from metrics.progress(name, position, head - position)
         for lag in self._store.vectors.lags():
             yield from metrics.progress(lag.name, lag.position, lag.head - lag.position)
-        yield from metrics.crashes(self._troubles())
 
     def _troubles(self) -> dict[str, Trouble]:
         store = self._store

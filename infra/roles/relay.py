@@ -37,13 +37,14 @@ class RelayRole:
         return self._relay.supervisor.now
 
     def metrics(self) -> Iterator[Metric]:
-        relay, head = self._relay, self._kafka.log.head()
-        yield metrics.log_head(head)
+        relay = self._relay
         yield Metric("mnemolog_relay_position", "How far the log is in the topic.", relay.position)
-        yield Metric("mnemolog_relay_lag", "Events that are not in the topic yet.", head - relay.position)
         yield Metric("mnemolog_relay_sent", "Messages sent.", relay.sent, kind="counter")
         yield Metric("mnemolog_relay_standing_by", "1 while another relay works.", relay.stands_by)
         yield metrics.rebuilds(self._producing.rebuilds)
+        head = self._kafka.log.head()
+        yield metrics.log_head(head)
+        yield Metric("mnemolog_relay_lag", "Events that are not in the topic yet.", head - relay.position)
 
 
 @contextmanager

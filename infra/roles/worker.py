@@ -45,20 +45,20 @@ class WorkerRole:
 
     def metrics(self) -> Iterator[Metric]:
         faust, worker = self._faust, self._faust.worker
-        yield metrics.log_head(self._store.log.head())
         for lag in worker.lags():
             labels = {"projection": lag.projection, "partition": str(lag.partition)}
             yield Metric("mnemolog_partition_position", "How far it is.", lag.position, labels)
             behind = "How far it is behind what the relay has sent."
             yield Metric("mnemolog_partition_lag", behind, max(0, lag.sent - lag.position), labels)
-        for view in self._store.runner.lag():
-            yield from metrics.parked(view.projection, view.failed, view.waiting)
         rebalances = "How often partitions were dealt out."
         yield Metric("mnemolog_worker_rebalances", rebalances, faust.rebalances, kind="counter")
         yield Metric("mnemolog_worker_partitions", "Partitions of this worker.", len(worker.partitions))
         yield Metric("mnemolog_worker_gaps", "Batches that did not follow.", worker.gaps, kind="counter")
         yield Metric("mnemolog_worker_folded", "Events folded from messages.", worker.folded, kind="counter")
         yield from metrics.crashes(worker.troubles())
+        yield metrics.log_head(self._store.log.head())
+        for view in self._store.runner.lag():
+            yield from metrics.parked(view.projection, view.failed, view.waiting)
 
 
 @contextmanager

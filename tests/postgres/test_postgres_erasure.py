@@ -13,7 +13,7 @@ from mnemolog.infra.settings import Settings
 from mnemolog.infra.vault import FileRootKey
 from mnemolog.infra.vault.wrapping import fingerprint
 from postgres_world import new_schema, running_cluster
-from support import require_module
+from support import files_below, require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
@@ -30,8 +30,7 @@ def cluster() -> object:
 
 
 def in_wal(cluster: Cluster, needle: bytes) -> bool:
-    files = (cluster.folder / "data" / "pg_wal").iterdir()
-    return any(needle in file.read_bytes() for file in files if file.is_file())
+    return any(needle in content for _, content in files_below(cluster.folder / "data" / "pg_wal"))
 
 
 def opened(path: Path, cluster: Cluster, schema: str) -> Memory:

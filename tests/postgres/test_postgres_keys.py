@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from postgres_world import new_schema, running_cluster
-from support import require_module
+from support import files_below, require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
@@ -164,8 +164,7 @@ def wrapped(store: KeyStore, where: str = "true") -> list[bytes]:
 def in_tables(cluster: Cluster, needles: list[bytes]) -> list[bytes]:
     """Which of them are in the files of tables and indexes, when the server has written all it had in memory."""
     cluster.down()
-    files = (cluster.folder / "data" / "base").rglob("*")
-    content = b"".join(path.read_bytes() for path in files if path.is_file())
+    content = b"".join(content for _, content in files_below(cluster.folder / "data" / "base"))
     cluster.up()
     return [needle for needle in needles if needle in content]
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from postgres_world import new_schema, running_cluster
-from support import require_module
+from support import files_below, require_module
 
 require_module("psycopg_pool", "pip install 'mnemolog[postgres]'")
 
@@ -252,7 +252,7 @@ def own_cluster() -> Iterator[Cluster]:
 def bytes_of(cluster: Cluster) -> bytes:
     """Everything the server has on disk when it has written all it had in memory."""
     cluster.down()
-    found = b"".join(path.read_bytes() for path in (cluster.folder / "data").rglob("*") if path.is_file())
+    found = b"".join(content for _, content in files_below(cluster.folder / "data"))
     cluster.up()
     return found
 

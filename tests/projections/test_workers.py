@@ -19,6 +19,7 @@ from mnemolog.domain.events import Recorded, TurnRecorded
 from mnemolog.projections.catalog import Catalog
 from mnemolog.projections.ports import Projection
 from mnemolog.projections.runner import Runner, SystemClock
+from mnemolog.projections.versions import ViewFile
 
 USERS = [f"u{n}" for n in range(8)]
 
@@ -153,14 +154,38 @@ def test_a_wall_is_passed_by_all_or_none(views: JoinedViews, tmp_path: Path) -> 
     assert_same(views, log, tmp_path)
 
 
+@pytest.mark.parametrize("between", [0.0, 0.1], ids=["in turns", "at once"])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_delivered_the_views_are_as_one_process_makes_them(
-    views: JoinedViews, tmp_path: Path, seed: int
+    views: JoinedViews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, between: float
 ) -> None:
-    """Repeated, reordered, lost and late messages, two workers with one partition, and partitions added."""
+    """Repeated, reordered, lost and late messages, two workers with one partition, and partitions added.
+
+    between: how often, when a worker has looked and is about to write, another one acts or begins anew.
+    """
     random, log = Random(seed), WorkedLog(2)
     topic = Topic(log)
     workers = [worker(views, topic, 0, batch_size=3), worker(views, topic, 0, 1)]
+    begin, acting = views.begin, list[Worker]()
+
+    def act(each: Worker) -> None:
+        partition = random.choice(sorted(each.partitions))
+        batch = topic.deliveries(partition, random.randrange(0, 20))
+        some = random.choices(batch, k=random.randrange(1, 15)) if batch else []
+        each.deliver({partition: some, 1: topic.deliveries(1)[:3]})
+        if random.random() < 0.3:
+            each.tick()
+
+    def begun(*arguments: Any) -> Any:
+        if not acting and random.random() < between:
+            acting.append(random.choice(workers))
+            if random.random() < 0.5:
+                acting[0].assign(acting[0].partitions)
+            act(acting[0])
+            acting.clear()
+        return begin(*arguments)
+
+    monkeypatch.setattr(views, "begin", begun)
     for step in range(6):
         some_events(log, random, 12)
         if step == 3:
@@ -169,13 +194,7 @@ def test_whatever_is_delivered_the_views_are_as_one_process_makes_them(
             workers[1].assign([0, 1, 4])
         topic.relay()
         for _ in range(8):
-            each = random.choice(workers)
-            partition = random.choice(sorted(each.partitions))
-            batch = topic.deliveries(partition, random.randrange(0, 20))
-            some = random.choices(batch, k=random.randrange(1, 15)) if batch else []
-            each.deliver({partition: some, 1: topic.deliveries(1)[:3]})
-            if random.random() < 0.3:
-                each.tick()
+            act(random.choice(workers))
     settle(topic, *workers)
     assert_same(views, log, tmp_path)
 
@@ -276,3 +295,100 @@ def test_workers_build_a_new_version_together(views: JoinedViews, tmp_path: Path
         assert_same(views, log, tmp_path)
     finally:
         Catalog.version = before
+
+
+def test_partitions_are_added_once_although_another_worker_begins_at_that_moment(
+    views: JoinedViews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a worker's look at the view and its crossing into the next epoch, another one opens the view."""
+    log = WorkedLog(3)
+    topic = Topic(log)
+    first = worker(views, topic, 0, 1, 2)
+    some_events(log, Random(5), 20)
+    settle(topic, first)
+    log.divide(5)
+    topic.relay()
+    begin, others = views.begin, list[Worker]()
+
+    def begun(*arguments: Any) -> Any:
+        if not others:
+            others.append(worker(views, topic, 1, 3, 4))
+            others[0].begins()
+        return begin(*arguments)
+
+    monkeypatch.setattr(views, "begin", begun)
+    first.deliver({one: topic.deliveries(one) for one in (0, 1, 2)})
+    assert others
+    some_events(log, Random(6), 20)
+    first.assign([0, 2])
+    settle(topic, first, *others)
+    assert_same(views, log, tmp_path)
+
+
+def test_a_single_process_that_knows_no_partitions_folds_nothing_of_a_divided_view(
+    views: JoinedViews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers divide the view between its look and its fold: it looks again, and nobody's events are folded twice."""
+    log = WorkedLog(3)
+    topic = Topic(log)
+    single = Runner(log, views, projections(), place=partition_of)
+    single.open()
+    some_events(log, Random(7), 20)
+    single.catch_up_all()
+    some_events(log, Random(8), 20)
+    topic.relay()
+    begin, both = views.begin, list[Worker]()
+
+    def begun(*arguments: Any) -> Any:
+        if not both:
+            both.extend([worker(views, topic, 0, 2), worker(views, topic, 1)])
+            for each in both:
+                each.begins()
+        return begin(*arguments)
+
+    monkeypatch.setattr(views, "begin", begun)
+    single.catch_up_all()
+    settle(topic, *both)
+    assert_same(views, log, tmp_path)
+
+
+def test_a_worker_of_new_partitions_alone_begins_once_others_have_come_to_them(
+    views: JoinedViews, tmp_path: Path
+) -> None:
+    """It is given them before the view has them."""
+    log = WorkedLog(3)
+    topic = Topic(log)
+    first, second = worker(views, topic, 0, 1, 2), worker(views, topic, 3, 4)
+    settle(topic, first)
+    some_events(log, Random(9), 20)
+    log.divide(5)
+    topic.relay()
+    second.deliver({one: topic.deliveries(one) for one in (3, 4)})
+    second.tick()
+    some_events(log, Random(10), 20)
+    settle(topic, first, second)
+    assert_same(views, log, tmp_path)
+
+
+def test_a_worker_that_begins_to_build_what_has_just_gone_live_turns_to_that(
+    views: JoinedViews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked before the switch and asks behind it, so that it gets a view that nobody builds with it."""
+    log = WorkedLog(3)
+    topic = Topic(log)
+    some_events(log, Random(11), 20)
+    topic.relay()
+    first, second = worker(views, topic, 0), worker(views, topic, 1, 2)
+    join = views.join_shadow
+
+    def joined(name: str, version: str) -> ViewFile:
+        monkeypatch.setattr(views, "join_shadow", join)
+        settle(topic, worker(views, topic, 0, 1, 2))
+        return join(name, version)
+
+    monkeypatch.setattr(views, "join_shadow", joined)
+    first.tick()
+    assert [lag.projection for lag in first.lags() if lag.building]
+    settle(topic, first, second)
+    assert_same(views, log, tmp_path)
+    assert not [size for size in views.files() if not size.live]

@@ -26,6 +26,7 @@ from mnemolog.infra.settings import Settings
 from mnemolog.infra.vector_folder import VECTORS_FILE
 from mnemolog.projections.vectors import Kind
 from mnemolog.results import OutputRange
+from support import files_below
 
 NEXT = Scope("acme", user="u-1", project="billing", session="s-2")
 NEEDLES = {
@@ -171,7 +172,7 @@ def test_a_filter_holds_for_large_outputs(memory: Memory) -> None:
 def holding(folder: Path, *markers: str) -> set[str]:
     """The files below a folder that hold one of these words in any form."""
     wanted = [form for marker in markers for form in forms(marker)]
-    files = {path: written(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+    files = {path: written(content) for path, content in files_below(folder)}
     return {path.name for path, raw in files.items() if any(form in raw for form in wanted)}
 
 

@@ -14,7 +14,7 @@ from face_world import U1, open_memory
 from mnemolog.errors import InvalidInput, StoreUnavailable
 from mnemolog.infra.locks import FileLock
 from mnemolog.infra.roles import ROLES, opening
-from mnemolog.infra.serving import Metric, exposition
+from mnemolog.infra.serving import Metric, Serving, exposition
 from mnemolog.infra.serving import serve as run_role
 from mnemolog.infra.settings import Settings
 from served import Served
@@ -107,6 +107,19 @@ def test_a_store_that_is_away_is_tried_again() -> None:
     waits = "waiting: waiting, it goes on trying: away"
     assert said == [waits, "waiting: working", "waiting: draining", "waiting: done"]
     assert role.closed
+
+
+def test_what_a_server_that_is_away_would_tell_hides_no_other_metric() -> None:
+    """An outage is when they are wanted most."""
+
+    class Cut(Waiting):
+        def metrics(self) -> Iterator[Metric]:  # type: ignore[override]
+            yield from super().metrics()
+            raise StoreUnavailable("away")
+
+    serving = Serving("waiting")
+    serving.role = Cut()
+    assert [metric.name for metric in serving.metrics()] == ["mnemolog_ready", "mnemolog_waits"]
 
 
 def test_metrics_in_the_format_of_prometheus() -> None:

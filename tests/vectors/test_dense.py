@@ -15,6 +15,7 @@ from mnemolog.projections import dense
 from mnemolog.projections.dense import DenseScan, nearest
 from mnemolog.projections.embedding import QueryVector, SpaceMismatch, embed_query
 from mnemolog.projections.vectors import Changes, Kind
+from support import files_below
 
 
 def ask(world: World, text: str = "turn 7 about budgets") -> QueryVector:
@@ -165,7 +166,7 @@ def test_repeating_changes_adds_no_points(world: World) -> None:
 def test_payloads_hold_no_text(world: World) -> None:
     """A point says where it belongs and when it was, by ids, and holds nothing of what was said."""
     filled(world)
-    files = b"".join(path.read_bytes() for path in world.folder.rglob("*") if path.is_file())
+    files = b"".join(content for _, content in files_below(world.folder))
     assert b"budgets" not in files and b"holidays" not in files
 
 

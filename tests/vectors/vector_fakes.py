@@ -13,7 +13,7 @@ from mnemolog.infra.index import EdgeIndex
 from mnemolog.infra.vectors import sqlite_vectors
 from mnemolog.projections.dense import DenseScan
 from mnemolog.projections.vectors import Kind
-from support import ROOT
+from support import ROOT, files_below
 
 sys.path.append(str(ROOT / "tests" / "projections"))
 
@@ -64,4 +64,4 @@ def of_user(user: str = "u1") -> ScopeIds:
 
 def bytes_of(folder: Path) -> list[bytes]:
     """The content of every file under the folder."""
-    return [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [content for _, content in files_below(folder)]
