@@ -142,12 +142,16 @@ class FaustWorker:
                 await folding
             folding = asyncio.ensure_future(self._folding(self.worker.deliver, batches))
 
-    async def _begins(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
-        """These partitions were dealt to this worker; where each goes on."""
+    async def _begins(self, dealt: Callable[[], Sequence[int]]) -> Mapping[int, int | None]:
+        """Partitions were dealt to this worker; where each goes on.
+
+        dealt: which are this worker's now. Faust also asks while an earlier question waits for the database: that one
+        must not come back later with what was dealt before.
+        """
         self.rebalances += 1
         while True:
             try:
-                begins = await self._folding(self._assigned, partitions)
+                begins = await self._folding(self._assigned, dealt())
             except Exception as error:  # the database is away: nothing can be folded before it is back
                 self.supervisor.crashed(error)
                 await asyncio.sleep(self.supervisor.delay)
@@ -179,7 +183,7 @@ def _going_on(begun: Any, waited: Any) -> Generator[Any, Any, Any]:
             return ended.value
 
 
-Begins = Callable[[Sequence[int]], Awaitable[Mapping[int, int | None]]]
+Begins = Callable[[Callable[[], Sequence[int]]], Awaitable[Mapping[int, int | None]]]
 
 
 def _transport(app: faust.App, begins: Begins) -> Any:
@@ -201,10 +205,10 @@ def _transport(app: faust.App, begins: Begins) -> Any:
             return await super().wait_first(*waits, timeout=timeout)
 
         async def seek_to_committed(self) -> Mapping[Any, int]:
-            mine = {tp.partition: tp for tp in self.assignment()}
+            wanted = await begins(lambda: sorted(tp.partition for tp in self.assignment()))
+            mine = {tp.partition: tp for tp in self.assignment() if tp.partition in wanted}
             if not mine:
                 return {}
-            wanted = await begins(sorted(mine))
             parts = list(mine.values())
             first, last = await self.earliest_offsets(*parts), await self.highwaters(*parts)
             asked = {tp: last[tp] if (at := wanted[one]) is None else at for one, tp in mine.items()}
