@@ -1,4 +1,4 @@
-"""Where readers of the log keep how far they are: one row each, changed by compare-and-set."""
+"""What is kept beside a log, in the same store: how far its readers are, and which erasures are not finished."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from sqlalchemy import (
     String,
     Table,
     create_engine,
+    delete,
     event,
     insert,
+    inspect,
     select,
     update,
 )
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from mnemolog.domain.errors import StoreUnavailable
+from mnemolog.infra.settings import Settings
 from mnemolog.projections.private import made_private
 
 FILE = "places.db"
@@ -46,8 +49,12 @@ class DatabasePlaces:
             Column("name", String, primary_key=True),
             Column("place", LargeBinary, nullable=False),
         )
-        with self._begun() as conn:
-            self._table.create(conn, checkfirst=True)
+        try:
+            with self._begun() as conn:
+                self._table.create(conn, checkfirst=True)
+        except StoreUnavailable:
+            if not self._is_there():  # else another process made it at this moment
+                raise
 
     def load(self, name: str) -> bytes | None:
         """Raises StoreUnavailable."""
@@ -73,8 +80,17 @@ class DatabasePlaces:
         except IntegrityError:
             return False
 
+    def remove(self, name: str) -> None:
+        """Nothing happens where it is not there. Raises StoreUnavailable."""
+        with self._begun() as conn:
+            conn.execute(delete(self._table).where(self._table.c.name == name))
+
     def close(self) -> None:
         self._engine.dispose()
+
+    def _is_there(self) -> bool:
+        with self._begun() as conn:
+            return inspect(conn).has_table(self._table.name, schema=self._table.schema)
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
@@ -88,6 +104,30 @@ class DatabasePlaces:
             raise StoreUnavailable(
                 f"the place of a reader cannot be kept now ({said}): see to the disk or the database, then retry"
             ) from error
+
+
+@contextmanager
+def opened_places(settings: Settings) -> Iterator[DatabasePlaces]:
+    """Those of the log that these settings name."""
+    url = settings.database_url
+    if url is None:
+        places = DatabasePlaces(settings.data / FILE)
+    else:
+        connect = _connecting(url.get_secret_value())
+        places = DatabasePlaces(connect=connect, schema=settings.database_schema)
+    try:
+        yield places
+    finally:
+        places.close()
+
+
+def _connecting(url: str) -> Callable[[], Any]:
+    import psycopg
+
+    from mnemolog.infra.postgres.connecting import parameters
+
+    options = parameters(url)
+    return lambda: psycopg.connect(**options)
 
 
 def _durable(connection: Any, _: object) -> None:

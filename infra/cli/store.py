@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mnemolog.results import GateStatus, Status
 
 _OWN: Final = (
-    "log.db", "keys.db", "root.key", "lock", "opening.lock", "users.lock", "views", "blobs", "imports", "erasures",
+    "log.db", "keys.db", "root.key", "lock", "opening.lock", "users.lock", "views", "blobs", "imports",
     "lost+found",
 )  # fmt: skip
 """How the names begin that a data directory may hold before its log is there."""
@@ -179,7 +179,7 @@ def metrics(call: Call) -> None:
 def _relayed(call: Call) -> int:
     """How far the relay has sent the log."""
     from mnemolog.consumers.relay import Place
-    from mnemolog.infra.roles.beside import opened_places
+    from mnemolog.infra.places import opened_places
     from mnemolog.infra.settings import Settings
 
     with opened_places(Settings.load(data=call.data)) as places:

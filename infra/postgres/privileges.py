@@ -75,7 +75,8 @@ BEGIN"""
         GRANT SELECT ON {schema}.marks TO {writer}, {auditor};
         GRANT INSERT ON {schema}.stored_events TO {writer};
         GRANT SELECT, UPDATE ON {schema}.stored_events_positions TO {writer};
-        GRANT SELECT, INSERT, UPDATE ON {schema}.places TO {writer};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.places TO {writer};
+        GRANT SELECT ON {schema}.places TO {auditor};
         DROP POLICY IF EXISTS every_tenant ON {schema}.stored_events;
         CREATE POLICY every_tenant ON {schema}.stored_events FOR SELECT TO {auditor}, {writer} USING (true);
         DROP POLICY IF EXISTS append ON {schema}.stored_events;

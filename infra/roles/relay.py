@@ -9,8 +9,8 @@ from typing import Final
 
 from mnemolog.consumers.relay import Relay
 from mnemolog.infra.kafka.producing import Producing, TopicPublisher
+from mnemolog.infra.places import opened_places
 from mnemolog.infra.roles import metrics
-from mnemolog.infra.roles.beside import opened_places
 from mnemolog.infra.roles.kafka import OnKafka, on_kafka
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings

@@ -15,8 +15,8 @@ from mnemolog.infra.compose import Store, open_store
 from mnemolog.infra.kafka.connecting import check_reachable, connection
 from mnemolog.infra.kafka.owning import check_owner
 from mnemolog.infra.kafka.working import FaustWorker
+from mnemolog.infra.places import opened_places
 from mnemolog.infra.roles import metrics
-from mnemolog.infra.roles.beside import opened_places
 from mnemolog.infra.roles.kafka import log_id
 from mnemolog.infra.serving import Metric
 from mnemolog.infra.settings import Settings

@@ -1,7 +1,7 @@
 """Erasure: plan what it reaches, destroy the keys, tell the log, clean every store, and look again.
 
-A note in the data directory holds the ids of an erasure while it runs, so that one that a crash interrupted is
-finished when the memory is opened next.
+A note beside the log holds the ids of an erasure while it runs, so that one that a crash interrupted is finished when
+the memory is opened next, on whatever machine.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
 from mnemolog._guard import Guard
-from mnemolog._notes import WAIT_SECONDS, Work, erasing, pending_notes, read_note, write_note
+from mnemolog._notes import WAIT_SECONDS, Notes, Work, erasing
 from mnemolog._reading import Reader
 from mnemolog._writing import Writer
 from mnemolog.domain.erasure import CHUNK, ErasureReceipt, Reach, StoreResult, What
@@ -102,7 +101,6 @@ class _Closed:
     """An erasure whose keys are gone. readable, held: what the log and each store had of it; removed: large outputs."""
 
     work: Work
-    note: Path
     rows: list[CatalogRow]
     readable: int
     held: Mapping[str, int]
@@ -115,6 +113,7 @@ class Eraser:
     def __init__(self, guard: Guard, writer: Writer, reader: Reader) -> None:
         self._guard, self._writer, self._reader = guard, writer, reader
         self._store = guard.store
+        self._notes = Notes(guard.store.path, guard.store.settings)
 
     # Planning --------------------------------------------------------------------------------------------------
 
@@ -248,38 +247,35 @@ class Eraser:
     def apply(self, work: Work, reason: str | None, progress: Progress | None) -> ErasureReceipt:
         self._store.check_open()
         with erasing(self._store.path, self._store.settings):
-            note = write_note(self._store.path, work)
+            self._notes.write(work)
             self._request(work, reason)
-            return self.run([(work, note)], progress)[0]
+            return self.run([work], progress)[0]
 
     def go_on(self) -> None:
         """Go on with what was cut off, unless another process is at it."""
         with suppress(StoreInUse):
-            if any(map(self._goes_on, pending_notes(self._store.path))):
+            if any(map(self._goes_on, self._notes.pending())):
                 self.finish(wait=0)
 
     def finish(self, wait: float = WAIT_SECONDS) -> list[ErasureReceipt]:
         """Go on with every erasure that is not finished. Raises StoreInUse while another process is erasing."""
-        if not pending_notes(self._store.path):
+        if not self._notes.pending():
             return []
         with erasing(self._store.path, self._store.settings, wait):
-            begun = [(read_note(note), note) for note in pending_notes(self._store.path)]
-            for work, _ in begun:
+            begun = self._notes.pending()
+            for work in begun:
                 if not self._is_requested(work):
                     self._request(work, None)
             return self.run(begun)
 
-    def _goes_on(self, note: Path) -> bool:
+    def _goes_on(self, work: Work) -> bool:
         """Whether something can be done now; not so where all waits for another root key."""
-        work = read_note(note)
         return not (work.waiting and work.root == self._store.vault.root_fingerprint())
 
-    def run(
-        self, begun: Sequence[tuple[Work, Path]], progress: Progress | None = None
-    ) -> list[ErasureReceipt]:
+    def run(self, begun: Sequence[Work], progress: Progress | None = None) -> list[ErasureReceipt]:
         """Do erasures from their notes on, and rewrite the files once for all. Every step may be repeated."""
         tell = progress or (lambda step: None)
-        closed = [self._close(work, note, tell) for work, note in begun]
+        closed = [self._close(work, tell) for work in begun]
         tell("purging files")
         purged = {f"view {name}": self._store.runner.purge(name) for name in self._store.runner.names()}
         purged |= self._store.vectors.purge()
@@ -287,7 +283,7 @@ class Eraser:
         tell("looking again")
         return [self._looked_at(one, purged, truncated) for one in closed]
 
-    def _close(self, work: Work, note: Path, tell: Progress) -> _Closed:
+    def _close(self, work: Work, tell: Progress) -> _Closed:
         """Destroy the keys, and take it out of every store."""
         if work.what == What.SESSION:
             self._store.vault.fence_session(self._store.vault.names(work.scope))
@@ -298,7 +294,7 @@ class Eraser:
             vault = self._store.vault
             root = vault.root_fingerprint() if vault.copies else ""
             work = replace(work, position=self._destroy(work, rows), root=root)
-            note = write_note(self._store.path, work)
+            self._notes.write(work)
         tell("cleaning views")
         self._store.runner.catch_up_all(work.position)
         rows = self._stragglers(work, rows)
@@ -308,7 +304,7 @@ class Eraser:
         self._store.forget()
         tell("removing large outputs")
         removed = sum(self._store.blobs.delete(row.event_id) for row in rows if row.blob)
-        return _Closed(work, note, rows, readable, held, removed)
+        return _Closed(work, rows, readable, held, removed)
 
     def _looked_at(self, one: _Closed, purged: Mapping[str, bool], truncated: bool) -> ErasureReceipt:
         """A second look at all stores."""
@@ -324,16 +320,16 @@ class Eraser:
         receipt = ErasureReceipt(
             work.erasure, what, work.target, work.position, count, tuple(stores), work.evidence_left
         )
-        self._put_away(work, one.note, receipt)
+        self._put_away(work, receipt)
         return receipt
 
-    def _put_away(self, work: Work, note: Path, receipt: ErasureReceipt) -> None:
+    def _put_away(self, work: Work, receipt: ErasureReceipt) -> None:
         """The note goes with the last thing that was left to do."""
         if not receipt.pending:
-            note.unlink(missing_ok=True)
+            self._notes.remove(work)
         elif work.root:
             left = [store for store in receipt.stores if store.readable or store.due]
-            write_note(self._store.path, replace(work, waiting=left == list(receipt.stores[-1:])))
+            self._notes.write(replace(work, waiting=left == list(receipt.stores[-1:])))
 
     def _request(self, work: Work, reason: str | None) -> None:
         about = work.erasure, work.what, work.target, len(work.events), work.keep_evidence, reason

@@ -1,8 +1,7 @@
-"""Notes in the data directory: one for each erasure that is not finished. They hold ids only."""
+"""Notes beside the log: one for each erasure that is not finished. They hold ids only."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,11 +12,11 @@ import orjson
 
 from mnemolog.domain.scope import Scope, ScopeIds
 from mnemolog.infra.locks import exclusively
+from mnemolog.infra.places import FILE, opened_places
 from mnemolog.infra.settings import Settings
 from mnemolog.infra.turns import among_machines
-from mnemolog.projections.private import private
 
-NOTES_FOLDER: Final = "erasures"
+_PREFIX: Final = "erasure/"
 WAIT_SECONDS: Final = 600.0
 """How long an erasure waits for another one."""
 
@@ -62,39 +61,42 @@ def erasing(path: Path, settings: Settings, wait: float = WAIT_SECONDS) -> Itera
         yield
 
 
-def pending_notes(path: Path) -> list[Path]:
-    """The notes of erasures in a data directory that are not finished."""
-    folder = path / NOTES_FOLDER
-    return sorted(folder.glob("*.json")) if folder.is_dir() else []
+class Notes:
+    """The notes of one memory: in its data directory, or beside a log in PostgreSQL, for any machine to go on with.
+
+    Every call raises StoreUnavailable where the database is away. Whoever writes is inside `erasing`.
+    """
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self._settings = settings.model_copy(update={"data": path})
+
+    def pending(self) -> list[Work]:
+        """Erasures that are not finished, in the order in which they began."""
+        if self._settings.database_url is None and not (self._settings.data / FILE).exists():
+            return []
+        with opened_places(self._settings) as places:
+            stored = places.all()
+        return [_read(stored[name]) for name in sorted(stored) if name.startswith(_PREFIX)]
+
+    def write(self, work: Work) -> None:
+        """Durable when this returns."""
+        name = _PREFIX + work.erasure
+        with opened_places(self._settings) as places:
+            places.save(name, places.load(name), orjson.dumps(asdict(work)))
+
+    def remove(self, work: Work) -> None:
+        with opened_places(self._settings) as places:
+            places.remove(_PREFIX + work.erasure)
 
 
-def what_next(path: Path, erasure: str) -> str:
+def what_next(work: Work) -> str:
     """What an operator does about an erasure that is not finished."""
-    note = path / NOTES_FOLDER / f"{erasure}.json"
-    if note.exists() and read_note(note).waiting:
+    if work.waiting:
         return "copies of its keys can be opened until `mnemolog keys rotate`"
     return "`mnemolog erase --resume` goes on"
 
 
-def write_note(path: Path, work: Work) -> Path:
-    folder = path / NOTES_FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    note = folder / f"{work.erasure}.json"
-    half = note.with_suffix(".half")
-    with open(half, "wb", opener=private) as file:
-        file.write(orjson.dumps(asdict(work)))
-        file.flush()
-        os.fsync(file.fileno())
-    half.rename(note)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return note
-
-
-def read_note(note: Path) -> Work:
-    stored: dict[str, Any] = orjson.loads(note.read_bytes())
+def _read(note: bytes) -> Work:
+    stored: dict[str, Any] = orjson.loads(note)
     values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
     return Work(**values)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mnemolog._guard import Guard
-from mnemolog._notes import pending_notes
+from mnemolog._notes import Notes
 from mnemolog._orphans import remove_orphans
 from mnemolog._writing import Writer
 from mnemolog.domain.principal import Principal
@@ -36,7 +36,7 @@ class MemoryParts:
 
     def take_over(self) -> None:
         """What a leader does first: go on with erasures that were cut off, or did not begin behind a withdrawal."""
-        if pending_notes(self.path):
+        if Notes(self.path, self._store.settings).pending():
             self._eraser.go_on()
         if self._store.leadership.alone and not self._store.blobs.shared:
             remove_orphans(self._store)

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mnemolog._guard import Guard
-from mnemolog._notes import pending_notes, what_next
+from mnemolog._notes import Notes, what_next
 from mnemolog.domain.errors import InvalidInput, StoreInUse
 from mnemolog.domain.principal import LOCAL_OPERATOR, Action, Principal
 from mnemolog.infra.compose import Store, open_store
@@ -70,5 +70,5 @@ def _take_up(source: Store, principal: Principal) -> None:
     Guard(source, principal).enter_store(Action.OPERATE)
     if source.log.stored.mark() is None:
         source.begin(False, Memory(source, LOCAL_OPERATOR).take_over)
-    for note in pending_notes(source.path):
-        raise StoreInUse(f"an erasure is not finished: {what_next(source.path, note.stem)}; then move")
+    for work in Notes(source.path, source.settings).pending():
+        raise StoreInUse(f"an erasure is not finished: {what_next(work)}; then move")

@@ -14,7 +14,7 @@ from pathlib import Path
 from mnemolog._auditing import Auditor, ContextAudit, Exposure
 from mnemolog._erasing import Eraser
 from mnemolog._guard import Guard
-from mnemolog._notes import pending_notes, what_next
+from mnemolog._notes import Notes, Work, what_next
 from mnemolog._orphans import remove_orphans
 from mnemolog._stating import said
 from mnemolog.consumers.hearing import SPOKEN
@@ -371,7 +371,7 @@ class Operations:
         with store.runner.read("access") as conn:
             reads = access.count_by_action(conn)
         projections, gate = self.projections(), self._gate()
-        pending = tuple(note.stem for note in pending_notes(store.path))
+        pending = Notes(store.path, store.settings).pending()
         return Status(
             path=str(store.path),
             head=store.log.head(),
@@ -380,7 +380,7 @@ class Operations:
             counts=counts,
             keys={name: value for name, value in asdict(keys).items() if name != "warnings"},
             warnings=(*keys.warnings, *self._warnings(projections, pending), *_of_the_gate(gate)),
-            pending_erasures=pending,
+            pending_erasures=tuple(work.erasure for work in pending),
             refused_late=keys.refusals + log["refused_late"] + log["refused_erased"],
             refused_access=counts.get("AccessRefused", 0),
             sizes=self._sizes(),
@@ -392,7 +392,7 @@ class Operations:
             leader=store.leadership.leader(),
         )
 
-    def _warnings(self, projections: Sequence[ProjectionStatus], pending: Sequence[str]) -> Iterator[str]:
+    def _warnings(self, projections: Sequence[ProjectionStatus], pending: Sequence[Work]) -> Iterator[str]:
         """What an operator should see to, besides the keys."""
         settings = self._store.settings
         for one in projections:
@@ -401,8 +401,7 @@ class Operations:
         yield from (_trouble(name, each) for name, each in self._workers() if each.crashes)
         if settings.database_url is not None and settings.blobs_url is None:
             yield _LOCAL_BLOBS
-        path = self._store.path
-        yield from (f"erasure {one} is not finished: {what_next(path, one)}" for one in pending)
+        yield from (f"erasure {work.erasure} is not finished: {what_next(work)}" for work in pending)
 
     def health(self) -> Health:
         """Whether the work in the background goes on; cheap enough to be asked every second."""

@@ -34,7 +34,7 @@ def test_all_that_holds_data_is_for_its_owner_alone(tmp_path: Path) -> None:
             assert {"index", "blobs", "imports", "vectors.db"} <= {path.name for path in data.iterdir()}
             assert open_to_others(data) == []
         invoke(data, "erase", "--subject", "dana", "--tenant", "hanul", "--yes")
-        assert (data / "erasures").is_dir()
+        assert (data / "places.db").is_file()
         assert open_to_others(data) == []
         assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o755, (
             "a folder that was there stays as it was"

@@ -65,7 +65,7 @@ def leave(memory: Memory) -> None:
 
 def assert_finished(path: Path, what: str) -> None:
     with open_memory(path) as memory:
-        assert list((path / "erasures").iterdir()) == []
+        assert memory.operations.status().pending_erasures == ()
         assert SECRET not in everything(memory, U1, SECRET)
         assert files_with(path, SECRET) == set()
         assert list((path / "blobs").iterdir()) == []
@@ -98,7 +98,7 @@ def test_a_crash_at_a_step_is_made_up_for(tmp_path: Path, what: str, step: str) 
 
     with pytest.raises(Crash):
         erase(memory, what, target, crash)
-    assert len(list((path / "erasures").glob("*.json"))) == 1
+    assert len(memory.operations.status().pending_erasures) == 1
     leave(memory)
     assert_finished(path, what)
 

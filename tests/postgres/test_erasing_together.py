@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,10 +46,10 @@ def plain(settings: Settings) -> dict[str, Any]:
     return {**urls, **more, "durability": "os", "embedder": "none"}
 
 
-def erasing_in(folder: Path, settings: Settings, targets: list[Any]) -> subprocess.Popen[str]:
+def erasing_in(folder: Path, settings: Settings, targets: list[Any], *dies_at: str) -> subprocess.Popen[str]:
     """A process that has planned these erasures, and applies them when it is told to."""
     child = Path(__file__).with_name("erasing_child.py")
-    order = [str(folder), json.dumps(plain(settings)), json.dumps(targets)]
+    order = [str(folder), json.dumps(plain(settings)), json.dumps(targets), *dies_at]
     process = subprocess.Popen(
         [sys.executable, str(child), *order], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -98,6 +99,32 @@ def test_two_machines_erase_the_same_and_others_at_once(tmp_path: Path, postgres
     for folder in folders:
         with open_memory(folder, settings=settings) as memory:
             assert memory.operations.status().pending_erasures == ()
+
+
+@pytest.mark.parametrize("step", ["destroying keys", "cleaning vectors", "looking again"])
+def test_what_was_cut_off_is_finished_by_another_machine(
+    tmp_path: Path, postgres_url: str, step: str
+) -> None:
+    """The one that began it is killed and never comes back: the next one that is opened goes on, and says so before."""
+    settings = in_postgres(postgres_url, tmp_path / "secure" / "root.key")
+    with open_memory(tmp_path / "first", settings=settings) as memory:
+        fill(memory, "ann")
+        fill(memory, STAYS)
+        memory.operations.catch_up()
+        machine = erasing_in(tmp_path / "lost", settings, [[{"tenant": "acme"}, {"subject": "ann"}]], step)
+        assert machine.communicate("go\n", timeout=60)[0] == ""
+        assert machine.returncode == -signal.SIGKILL
+        (pending,) = memory.operations.status().pending_erasures
+        (warning,) = [one for one in memory.operations.status().warnings if pending in one]
+        assert "mnemolog erase --resume" in warning
+    with open_memory(tmp_path / "next", settings=settings) as memory:
+        assert WORD not in everything(memory, scope("ann"), WORD)
+        assert len(memory.recall(scope(STAYS), "said", kinds={"turn"}, k=9)) == 5
+        assert [each.envelope.clear["erasure"] for each in memory.log(topics={"SubjectErased"})] == [pending]
+        (left,) = memory.operations.status().pending_erasures
+        assert left == pending  # until the root key is another one
+        memory.operations.rotate_root_key()
+        assert memory.operations.status().pending_erasures == ()
 
 
 def test_one_machine_erases_at_a_time(tmp_path: Path, postgres_url: str) -> None:

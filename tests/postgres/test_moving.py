@@ -24,7 +24,8 @@ from mnemolog.errors import (
 )
 from mnemolog.infra import compose, moving
 from mnemolog.infra.kafka.sealing import IngestKeys
-from mnemolog.infra.roles.beside import ingest_key_file, opened_places
+from mnemolog.infra.places import opened_places
+from mnemolog.infra.roles.beside import ingest_key_file
 from mnemolog.infra.settings import Settings
 from mnemolog.moving import move
 from postgres_world import new_schema

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mnemolog.domain.errors import StoreUnavailable
-from mnemolog.infra.places import DatabasePlaces
-from mnemolog.infra.roles.beside import opened_places
+from mnemolog.infra.places import DatabasePlaces, opened_places
 from mnemolog.infra.settings import Settings
 from postgres_world import new_schema
 
