@@ -186,11 +186,11 @@ class Lane:
     def skip(self, partitions: Collection[int], to: int) -> None:
         """Move on over positions at which these partitions are known to have no events."""
         with self.lock:
-            behind = {one: at for one in partitions if 0 <= (at := self.at(one)) < to}
+            known = (self._state or self.load()).positions
+            behind = {one: at for one in partitions if 0 <= (at := known.get(one, -1)) < to}
             if behind:
-                count = len((self._state or self.load()).positions)
                 with self._views.begin(self.file, list(behind)) as conn:
-                    self.parking.skip(conn, behind, to, of=count)
+                    self.parking.skip(conn, behind, to, of=len(known))
                 self.load()
 
     def divide(self, wanted: Callable[[int], int]) -> None:
@@ -490,11 +490,8 @@ class Lane:
         while True:
             page = self._log.read(position, self.batch_size, topics=PARKING, bodies=False)
             for recorded in page.events:
-                clear = recorded.envelope.clear
-                if (
-                    recorded.envelope.topic == "ParkedEventDismissed"
-                    and clear["projection"] == self.file.name
-                ):
+                topic, clear = recorded.envelope.topic, recorded.envelope.clear
+                if topic == "ParkedEventDismissed" and clear["projection"] == self.file.name:
                     yield int(clear["position"]), str(clear["target"])
             if page.position <= position:
                 return
