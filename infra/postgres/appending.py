@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from psycopg import Cursor
@@ -10,6 +11,8 @@ from psycopg import Cursor
 from mnemolog.infra.log.storage import StoredRow
 
 _COLUMNS: Final = "position, originator_id, originator_version, topic, key, leaf, state"
+_ONE_BY_ONE: Final = 8
+"""Up to so many rows each value is a parameter: the client packs lists into arrays in more time than that takes."""
 
 
 def functions(table: str, channel: str, lock_space: int) -> list[str]:
@@ -45,12 +48,22 @@ def append(c: Cursor[Any], table: str, rows: Sequence[StoredRow], first: int) ->
 
     False, and nothing was inserted, where `first` is not the next position any more.
     """
-    if len(rows) == 1:
-        call = f"SELECT {table}_append(%b, %s, %b, %s, %s, %b, %b)"
-        c.execute(call, (first - 1, *rows[0]))
+    if len(rows) <= _ONE_BY_ONE:
+        values = [value for column in zip(*rows, strict=True) for value in column]
+        c.execute(_call(table, len(rows)), (first - 1, *values))
     else:
         columns = [list(column) for column in zip(*rows, strict=True)]
         call = f"SELECT {table}_append(%b, %b::text[], %b::bigint[], %b::text[], %b::text[], %b::bytea[], %b::bytea[])"
         c.execute(call, (first - 1, *columns))
     row = c.fetchone()
     return row is not None and row[0] is not None
+
+
+@lru_cache(64)
+def _call(table: str, rows: int) -> str:
+    """With a parameter for each value."""
+    if rows == 1:
+        return f"SELECT {table}_append(%b, %s, %b, %s, %s, %b, %b)"
+    kinds = ("text", "bigint", "text", "text", "bytea", "bytea")
+    columns = (f"ARRAY[{', '.join(['%s' if kind == 'text' else '%b'] * rows)}]::{kind}[]" for kind in kinds)
+    return f"SELECT {table}_append(%b, {', '.join(columns)})"
