@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -121,6 +121,7 @@ class FaustWorker:
             loghandlers=[],
         )
         app.transport = _transport(app, self._begins)
+        app.on_partitions_assigned.connect(self._dealt)
         topic = app.topic(
             self._topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
         )
@@ -158,6 +159,12 @@ class FaustWorker:
                 continue
             self.joined = True
             return begins
+
+    async def _dealt(self, app: Any, /, *assigned: Collection[Any], **_: Any) -> None:
+        """Where there are more workers than partitions, this one stands by; nobody asks it where to go on."""
+        if not any(assigned):
+            await self._folding(self.worker.assign, ())
+            self.joined = True
 
     def _assigned(self, partitions: Sequence[int]) -> Mapping[int, int | None]:
         self.worker.assign(partitions)

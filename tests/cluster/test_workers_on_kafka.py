@@ -77,3 +77,18 @@ def test_promise_4_scopes_hold_through_the_chain(deployment: Deployment) -> None
         stranger = memory.acting_as(Principal("x", Role.AGENT, (Scope("globex"),)))
         with pytest.raises(AccessDenied):
             stranger.recall(one, "budget")
+
+
+def test_a_worker_without_partitions_stands_by(deployment: Deployment) -> None:
+    """More workers than partitions: the one that has none is ready, too, and takes over when the other is gone."""
+    deployment.partitions = 1
+    deployment.serve("relay").ready()
+    workers = [deployment.serve("worker").ready() for _ in range(2)]
+    shares = [each.metric("mnemolog_worker_partitions") for each in workers]
+    assert sorted(shares) == [0, 1]
+    workers[shares.index(1)].kill()
+    other = workers[shares.index(0)]
+    other.until(lambda: other.metric("mnemolog_worker_partitions") == 1)
+    with deployment.memory() as memory:
+        memory.record_turn(Scope("acme", user="u-1"), role="user", content="still folded")
+        deployment.settled(memory)
