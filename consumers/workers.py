@@ -203,8 +203,6 @@ class Worker:
     def _catch_up(self, view: _View) -> bool:
         """Follow the relay where a partition has nothing new, and the log where it has."""
         lane, place, deadline = view.lane, self._place, self._now() + _TICK
-        if any(lane.at(one) < 0 for one in self._mine):
-            lane.load()  # workers of the partitions before make these, when they come to the next epoch
         done = [one for one in self._mine if lane.at(one) >= place.last.get(one, 0)]
         lane.skip(done, place.position)
         while behind := self._behind(view):
@@ -274,7 +272,7 @@ class Worker:
         view.goal = None
 
     def _look_around(self) -> None:
-        """Others may have switched views, or a crash of the server may have emptied them."""
+        """Others may have switched or divided views, or a crash of the server may have emptied them."""
         self._looked = self._now()
         with self._trying("relay"):
             for projection in self._refresh():
@@ -283,18 +281,20 @@ class Worker:
                     self._views.pop(projection.name, None)
             self._stores.refresh()
             for name, view in list(self._views.items()):
-                if self._is_replaced(name, view) or view.lane.stale:
+                replaced = self._is_replaced(name, view)
+                if replaced and view.goal is not None:
+                    self._stores.drop(view.lane.file)  # it was being built for nothing
+                if replaced or view.lane.stale:
                     del self._views[name]
+                elif any(view.lane.at(one) < 0 for one in self._mine):
+                    view.lane.load()
 
     def _is_replaced(self, name: str, view: _View) -> bool:
-        """Whether others have made another view live. One that is still being built for nothing is dropped."""
+        """Whether others have made another view live, in place of this one or of what this one is to be."""
         live, file = self._stores.live(name), view.lane.file
         if view.goal is None:
             return live != file
-        if live is None or live in (file, view.before) or live.version != file.version:
-            return False
-        self._stores.drop(file)
-        return True
+        return live is not None and live.version == file.version and live not in (file, view.before)
 
     @contextmanager
     def _trying(self, name: str) -> Iterator[None]:

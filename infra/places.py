@@ -52,7 +52,7 @@ class DatabasePlaces:
         try:
             with self._begun() as conn:
                 self._table.create(conn, checkfirst=True)
-        except StoreUnavailable:
+        except (StoreUnavailable, IntegrityError):
             if not self._is_there():  # else another process made it at this moment
                 raise
 

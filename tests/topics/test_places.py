@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import pytest
 
 from mnemolog.domain.errors import StoreUnavailable
-from mnemolog.infra.places import DatabasePlaces, opened_places
+from mnemolog.infra.places import FILE, DatabasePlaces, opened_places
 from mnemolog.infra.settings import Settings
 from postgres_world import new_schema
 
@@ -51,6 +56,41 @@ def test_whoever_comes_second_changes_nothing(places: DatabasePlaces, settings: 
         assert places.save("relay", b"theirs", b"ours")
         assert not other.save("relay", b"theirs", b"again")
     assert places.load("relay") == b"ours"
+
+
+def test_who_comes_while_another_makes_it_waits_and_goes_on(settings: Settings) -> None:
+    """As two machines do that open a new memory together: neither sees the table, and one of them makes it."""
+    making = "CREATE TABLE {}places (name varchar PRIMARY KEY, place {} NOT NULL)"
+    if settings.database_url is None:
+        other: Any = sqlite3.connect(settings.data / FILE, isolation_level=None)
+        other.execute("PRAGMA journal_mode=WAL")
+        other.execute("BEGIN IMMEDIATE")
+        other.execute(making.format("", "blob"))
+    else:
+        import psycopg
+
+        other = psycopg.connect(settings.database_url.get_secret_value())
+        other.execute(making.format(f"{settings.database_schema}.", "bytea"))
+
+    def keep() -> bytes | None:
+        with opened_places(settings) as places:
+            assert places.save("relay", None, b"1")
+            return places.load("relay")
+
+    with closing(other), ThreadPoolExecutor(1) as pool:
+        kept = pool.submit(keep)
+        sleep(0.5)  # by then it waits for the other one
+        assert not kept.done()
+        other.commit()
+        assert kept.result(20) == b"1"
+
+
+def test_what_is_removed_is_gone(places: DatabasePlaces) -> None:
+    """And may be removed again; what is beside it stays."""
+    assert places.save("erasure/1", None, b"1") and places.save("relay", None, b"2")
+    places.remove("erasure/1")
+    places.remove("erasure/1")
+    assert places.all() == {"relay": b"2"}
 
 
 def test_a_store_that_is_away_is_unavailable(tmp_path: Path) -> None:
